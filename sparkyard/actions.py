@@ -1,0 +1,162 @@
+"""Actions as data: what the engine can do. Each kind has one executor, in ``executors/``.
+
+Paths are absolute on the node, with no ``<discovered: …>`` mark left in them: judges fill them from the answers.
+Sizes are bytes, times are seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkyard.command import Command
+from sparkyard.model import Manifest, RemoteFile
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run words on the node. ``title`` is what people read while it runs; output is streamed when ``stream``."""
+
+    title: str
+    command: Command
+    stream: bool = False
+
+    def shown(self) -> str:
+        return self.command.shown()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Write a file atomically (0600 from the first byte when secret), making its folder."""
+
+    path: str
+    content: bytes = field(repr=False)
+    mode: int = 0o644
+
+    def shown(self) -> str:
+        return f"write {self.path} ({len(self.content)} bytes, mode {self.mode:04o})"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Download files of a checkpoint into ``folder`` on the head; each is verified before it gets its name."""
+
+    manifest: Manifest
+    folder: str
+    files: tuple[RemoteFile, ...]
+    endpoint: str | None = None
+
+    def shown(self) -> str:
+        size = sum(file.size for file in self.files)
+        return f"download {len(self.files)} files, {size} bytes, of {self.manifest.repo}@{self.manifest.commit} to {self.folder}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFiles:
+    """Copy files from the head's ``source`` folder to ``target`` on the node, by rsync over the link address."""
+
+    source: str
+    target: str
+    files: tuple[RemoteFile, ...]
+    address: str
+
+    def shown(self) -> str:
+        size = sum(file.size for file in self.files)
+        return f"rsync {len(self.files)} files, {size} bytes, from {self.source} to {self.address}:{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """Read files on the node and compare their content with the manifest; write the node's ledger.
+
+    A file whose content differs is renamed away to be fetched or copied again.
+    """
+
+    folder: str
+    files: tuple[RemoteFile, ...]
+    ledger: str
+
+    def shown(self) -> str:
+        size = sum(file.size for file in self.files)
+        return f"read {len(self.files)} files, {size} bytes, in {self.folder} and compare their sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildImage:
+    """Build an image on the node with the Docker CLI. ``context`` is a folder of this machine, sent as it is."""
+
+    reference: str
+    command: Command
+    context: str
+
+    def shown(self) -> str:
+        return self.command.shown()
+
+
+@dataclass(frozen=True, slots=True)
+class ShipImage:
+    """Send an image from the head to the node: ``docker save | ssh … docker load`` over the link address."""
+
+    reference: str
+    address: str
+
+    def shown(self) -> str:
+        return f"docker save {self.reference} | ssh {self.address} docker load"
+
+
+@dataclass(frozen=True, slots=True)
+class StartContainer:
+    """Run ``docker run --detach …`` on the node and watch it: log lines, exit, silence. Then wait for its gate."""
+
+    container: str
+    command: Command
+    gate_log: str = ""
+    gate_port: tuple[str, int] | None = None
+    gate_timeout: float = 0.0
+    log_silence: float = 0.0
+
+    def shown(self) -> str:
+        return self.command.shown()
+
+
+@dataclass(frozen=True, slots=True)
+class StopContainer:
+    """Save the container's logs into the run record, stop it within ``grace`` seconds, remove it. Only with our label."""
+
+    container: str
+    grace: float
+
+    def shown(self) -> str:
+        return f"docker stop --time {self.grace:g} {self.container} && docker rm {self.container}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitReady:
+    """Wait until the API answers ``health`` and then a real generation with at least one token."""
+
+    url: str
+    health: str
+    body: dict[str, Any]
+    timeout: float
+    log_silence: float
+    api_key: str = field(default="", repr=False)
+
+    def shown(self) -> str:
+        return f"wait for {self.url}{self.health} and one generated token, {self.timeout:g} s at most"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Send the request of one verify check and judge the reply. ``check`` is a rendered recipe.CheckSpec."""
+
+    url: str
+    check: Any
+    api_key: str = field(default="", repr=False)
+
+    def shown(self) -> str:
+        return f"{self.check.method} {self.url}{self.check.path}"
+
+
+Action = (
+    Run | WriteFile | Fetch | CopyFiles | Prove | BuildImage | ShipImage | StartContainer | StopContainer | WaitReady | Request
+)

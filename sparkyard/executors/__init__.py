@@ -1,0 +1,1 @@
+"""One executor for each kind of action. Only the engine calls them."""

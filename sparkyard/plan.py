@@ -1,0 +1,149 @@
+"""Steps and plans: questions to a node, what their answers mean, and the actions that would make it right. All data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from sparkyard.actions import Action
+from sparkyard.errors import CouldNotCheck
+
+State = Literal["ok", "change", "blocked", "unknown", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to the facts script: the name of an ``ask_*`` function in ``scripts/facts.sh`` and its arguments.
+
+    Paths may start with ``<discovered: home>``; the script puts the node's home there.
+    """
+
+    ask: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the node said: exit status and both outputs of the ``ask_*`` function."""
+
+    status: int
+    out: str
+    err: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """All answers of one node, from one round trip, plus what was discovered on it.
+
+    ``discovered`` holds ``home`` always, and whatever preflight finds (``gid``, ``hcas``, free ports).
+    """
+
+    node: str
+    given: Mapping[Question, Answer] = field(default_factory=dict)
+    discovered: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, question: Question) -> Answer:
+        """The answer. Raises CouldNotCheck when there is none or it was cut short."""
+        try:
+            return self.given[question]
+        except KeyError:
+            asked = " ".join((question.ask, *question.arguments))[:200]
+            raise CouldNotCheck(f"no answer to: {asked}", node=self.node) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the answers mean for a step.
+
+    Attributes:
+        state: ``ok`` as wanted; ``change`` the actions would make it so; ``blocked`` it cannot be made so from here;
+            ``unknown`` could not be checked (counts as failed); ``skipped`` does not apply.
+        reason: one line for people: what differs, what is missing, what was proven.
+        actions: in order.
+        diff: (path, before, after) of small text files, secrets already masked.
+        destroys: what the actions would destroy or interrupt, in words that a person is asked to confirm.
+        next_step: for ``blocked`` and ``unknown``.
+        data: machine-readable details for ``--json``.
+    """
+
+    state: State
+    reason: str = ""
+    actions: tuple[Action, ...] = ()
+    diff: tuple[tuple[str, str, str], ...] = ()
+    destroys: str = ""
+    next_step: str = ""
+    details: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Judge = Callable[[Answers], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Asks a node; if the answer is not what is wanted, acts; asks again.
+
+    Attributes:
+        noun: preflight, checkpoint, image, file, patch, job, service or verify; what ``--only`` selects.
+        name: which one of them (``gemma``).
+        node: where it is asked and where it acts.
+        title: what people read, without the node's name: ``checkpoint gemma: download``.
+        questions: read-only; all questions of a node go in one round trip.
+        judge: pure; may raise CouldNotCheck.
+        needs: ids of steps that must be right before.
+        recheck: ask again after acting (False for steps whose action is itself the proof, such as verify requests).
+        interrupts: whether an undo of this step's action is wanted when a later step of the plan fails (services).
+    """
+
+    noun: str
+    name: str
+    node: str
+    title: str
+    judge: Judge
+    questions: tuple[Question, ...] = ()
+    needs: tuple[str, ...] = ()
+    recheck: bool = True
+
+    @property
+    def id(self) -> str:
+        return f"{self.noun}:{self.name}@{self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of one verb, in an order in which every step follows its needs.
+
+    ``on_failure`` are actions, by node, that undo what the plan started when a later step fails (stop the ranks it started).
+    """
+
+    verb: str
+    lane: str
+    steps: tuple[Step, ...]
+    on_failure: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(step.node for step in self.steps))
+
+    def questions(self, node: str) -> tuple[Question, ...]:
+        """Every question for a node, each once."""
+        return tuple(dict.fromkeys(q for step in self.steps if step.node == node for q in step.questions))
+
+    def chosen(self, nodes: Sequence[str], nouns: Sequence[str]) -> Plan:
+        """The plan cut to some nodes and nouns (``--limit``, ``--only``); needs that are cut away are dropped."""
+        kept = [s for s in self.steps if s.node in nodes and (not nouns or s.noun in nouns)]
+        ids = {step.id for step in kept}
+        steps = tuple(replace(s, needs=tuple(n for n in s.needs if n in ids)) for s in kept)
+        return replace(self, steps=steps)
+
+
+def required(step: Step, verb: str) -> Step:
+    """The step as a requirement: what it would change is instead a reason to type ``invoke VERB`` first."""
+
+    def judge(answers: Answers) -> Verdict:
+        verdict = step.judge(answers)
+        if verdict.state != "change":
+            return verdict
+        return replace(verdict, state="blocked", actions=(), destroys="", diff=(), next_step=f"invoke {verb}")
+
+    return replace(step, judge=judge)

@@ -1,0 +1,253 @@
+"""The shape of ``recipes/<name>/recipe.yml``: frozen pydantic models, which are also its reference.
+
+A string marked ``Template`` may hold Jinja expressions in ``{{ }}``; they are rendered per rank (see ``render.py``).
+Sizes are bytes, times are seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Template = str
+Who = Literal["all", "head", "workers"]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+Seconds = Annotated[float, Field(gt=0)]
+Bytes = Annotated[int, Field(ge=0)]
+
+
+class Part(BaseModel):
+    """Base of every part of a recipe: frozen, unknown keys refused, no conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Source(Part):
+    """Where a value comes from: ``published`` and ``derived`` cite a place, ``chosen`` says why."""
+
+    kind: Literal["published", "derived", "chosen"]
+    cite: str = ""
+    why: str = ""
+
+    @model_validator(mode="after")
+    def _says_it(self) -> Source:
+        if self.kind == "chosen" and not self.why:
+            raise ValueError("a chosen value needs `why`")
+        if self.kind != "chosen" and not self.cite:
+            raise ValueError(f"a {self.kind} value needs `cite`")
+        return self
+
+
+class Setting(Part):
+    """One setting of a lane, changeable from the inventory (``lanes.X.<name>``), the environment and ``--set``."""
+
+    default: str | int | float | bool | None
+    about: str
+    source: Source
+    choices: list[str | int] = []
+    minimum: float | None = None
+    maximum: float | None = None
+    secret: bool = False
+
+
+class CheckpointSpec(Part):
+    """Files of a Hugging Face repository. ``files`` are glob patterns; ``bytes`` is the sum, where it is known."""
+
+    repo: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    revision: str
+    source: Source
+    files: list[str] = ["*"]
+    nodes: Who = "all"
+    bytes: Bytes | None = None
+
+
+class BuildSpec(Part):
+    """An image built on the head. ``base`` becomes the build argument BASE; ``memory`` is what the build needs free."""
+
+    base: Template
+    dockerfile: str = "Dockerfile"
+    context: str = "."
+    args: dict[str, Template] = {}
+    memory: Bytes = 0
+
+
+class PullSpec(Part):
+    """An image pulled by digest."""
+
+    repository: Template
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class ImageSpec(Part):
+    """The engine image: built or pulled on the head, then shipped to the workers when their layers differ."""
+
+    name: str
+    source: Source
+    build: BuildSpec | None = None
+    pull: PullSpec | None = None
+    bytes: Bytes | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ImageSpec:
+        if (self.build is None) == (self.pull is None):
+            raise ValueError("exactly one of `build` and `pull` is needed")
+        return self
+
+
+class FileSpec(Part):
+    """A file rendered for each node: from ``template``, or from ``values`` in the dialect of its one reader."""
+
+    path: Template
+    nodes: Who = "all"
+    template: str | None = None
+    values: dict[str, Template] = {}
+    dialect: Literal["plain", "docker-env", "shell"] = "plain"
+    secret: bool = False
+
+    @model_validator(mode="after")
+    def _one_content(self) -> FileSpec:
+        if (self.template is None) == (not self.values):
+            raise ValueError("exactly one of `template` and `values` is needed")
+        if self.values and self.dialect == "plain":
+            raise ValueError("`values` needs the dialect docker-env or shell")
+        return self
+
+
+class MountSpec(Part):
+    """A bind mount. ``source`` is absolute on the node and never in /tmp; ``create`` makes the folder."""
+
+    source: Template
+    target: str
+    read_only: bool = True
+    create: bool = False
+
+
+class GateSpec(Part):
+    """What must be seen of a rank before the next ranks start: a log line or an open TCP port on the node's loopback or link."""
+
+    timeout: Seconds
+    log: str | None = None
+    port: Template | None = None
+
+    @model_validator(mode="after")
+    def _one_sign(self) -> GateSpec:
+        if (self.log is None) == (self.port is None):
+            raise ValueError("exactly one of `log` and `port` is needed")
+        return self
+
+
+class ServiceSpec(Part):
+    """The container of each chosen rank; the engine is its main process.
+
+    ``options`` are words of ``docker run`` before the image, ``words`` follow it. ``env_files`` name entries of ``files``.
+    """
+
+    nodes: Who
+    options: list[Template] = []
+    env: dict[str, Template] = {}
+    env_files: list[str] = []
+    mounts: list[MountSpec] = []
+    words: list[Template] = []
+    gate: GateSpec | None = None
+
+
+class ReadySpec(Part):
+    """When the lane serves: ``health`` answers 200 and a real generation of ``model`` answers with a token."""
+
+    url: Template
+    model: Template
+    timeout: Seconds
+    log_silence: Seconds
+    health: str = "/health"
+    api_key: Template = ""
+    body: dict[str, Any] = {}
+
+
+class ExpectSpec(Part):
+    """One thing that must hold of a reply. ``path`` is dotted with list indexes and ``*``; ``json`` parses the text there first."""
+
+    path: str = ""
+    json_text: bool = False
+    equals: Any = None
+    contains: Template | None = None
+    matches: str | None = None
+    at_least: float | None = None
+    valid_for: dict[str, Any] | None = None
+    present: bool | None = None
+
+
+class CheckSpec(Part):
+    """One check of ``verify``: a request (``at_once`` copies at the same time) and what its reply must be."""
+
+    name: str
+    path: str
+    expect: list[ExpectSpec]
+    method: Literal["GET", "POST"] = "POST"
+    body: dict[str, Any] = {}
+    stream: bool = False
+    at_once: Annotated[int, Field(ge=1, le=64)] = 1
+    timeout: Seconds = 60.0
+    not_supported: str = ""
+
+
+class StopSpec(Part):
+    """``grace`` is what a container gets between TERM and KILL; all nodes at once unless an order is given."""
+
+    grace: Seconds
+    order: Literal["together", "head-first", "workers-first"] = "together"
+
+
+class LimitsSpec(Part):
+    """What each node must have: free memory for a start, and free disk beyond checkpoints and image."""
+
+    memory: Bytes = 0
+    disk: Bytes = 0
+
+
+class RuleSpec(Part):
+    """A relation between values that must hold: a Jinja expression, rendered for every rank."""
+
+    must: str
+    message: Template
+    source: str
+
+
+class ExpectedFigure(Part):
+    """A published figure with its conditions; quoted, never asserted."""
+
+    what: str
+    value: str
+    conditions: str
+    source: str
+
+
+class NodesSpec(Part):
+    """How many ranks the lane has."""
+
+    at_least: Annotated[int, Field(ge=1)]
+    at_most: Annotated[int, Field(ge=1)]
+
+
+class Recipe(Part):
+    """A lane: one way to serve."""
+
+    lane: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+    title: str
+    nodes: NodesSpec
+    settings: dict[Name, Setting]
+    image: ImageSpec
+    services: dict[Name, ServiceSpec]
+    ready: ReadySpec
+    stop: StopSpec
+    gpu: bool = True
+    rdma: bool = True
+    checkpoints: dict[Name, CheckpointSpec] = {}
+    files: dict[Name, FileSpec] = {}
+    env: dict[str, Template] = {}
+    order: Literal["workers-first", "head-first", "together"] | list[list[int]] = "workers-first"
+    ports: dict[str, Template] = {}
+    verify: list[CheckSpec] = []
+    limits: LimitsSpec = LimitsSpec()
+    rules: list[RuleSpec] = []
+    expect: list[ExpectedFigure] = []

@@ -62,7 +62,9 @@ class CopyFiles:
 
     def shown(self) -> str:
         size = sum(file.size for file in self.files)
-        return f"rsync {len(self.files)} files, {size} bytes, from {self.source} to {self.address}:{self.target}"
+        return (
+            f"rsync {len(self.files)} files, {size} bytes, from {self.source} to {self.address}:{self.target}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +129,15 @@ class StopContainer:
     grace: float
 
     def shown(self) -> str:
-        return f"docker stop --time {self.grace:g} {self.container} && docker rm {self.container}"
+        return f"docker stop -t {self.grace:.0f} {self.container} && docker rm {self.container}"
 
 
 @dataclass(frozen=True, slots=True)
 class WaitReady:
-    """Wait until the API answers ``health`` and then a real generation with at least one token."""
+    """Wait until the API answers ``health`` and then a real generation with at least one token.
+
+    ``containers`` are (node, container) of every rank: those that this run did not start are watched from here on.
+    """
 
     url: str
     health: str
@@ -140,6 +145,7 @@ class WaitReady:
     timeout: float
     log_silence: float
     api_key: str = field(default="", repr=False)
+    containers: tuple[tuple[str, str], ...] = ()
 
     def shown(self) -> str:
         return f"wait for {self.url}{self.health} and one generated token, {self.timeout:g} s at most"
@@ -158,5 +164,15 @@ class Request:
 
 
 Action = (
-    Run | WriteFile | Fetch | CopyFiles | Prove | BuildImage | ShipImage | StartContainer | StopContainer | WaitReady | Request
+    Run
+    | WriteFile
+    | Fetch
+    | CopyFiles
+    | Prove
+    | BuildImage
+    | ShipImage
+    | StartContainer
+    | StopContainer
+    | WaitReady
+    | Request
 )

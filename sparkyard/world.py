@@ -6,12 +6,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from sparkyard.command import Command
+from sparkyard.command import Command, mask
 from sparkyard.errors import StepFailed
 from sparkyard.model import Inventory, Node
 
+if TYPE_CHECKING:
+    from sparkyard.executors.watch import Watches
+
+Result = Literal["pass", "fail", "not supported (published)", "could not check"]
 OnLine = Callable[[str], None]
 
 
@@ -73,6 +77,11 @@ class World(Protocol):
         """sparkyard's state folder on this machine (manifests, known_hosts)."""
         ...
 
+    @property
+    def watches(self) -> Watches:
+        """The watched containers of this run: ``Watches(run_folder / "logs")``, closed when the run ends."""
+        ...
+
     def shell(self, node: str) -> Shell: ...
 
     def ssh_words(self, node: str) -> tuple[str, ...]:
@@ -88,6 +97,10 @@ class World(Protocol):
         """Progress of the running step; the view computes rate and time left. May be called often."""
         ...
 
+    def verdict(self, asked: str, answered: str, result: Result) -> None:
+        """The result of a verify check, with what was asked and what came back, both shortened."""
+        ...
+
 
 def must(shell: Shell, command: Command, what: str, *, on_line: OnLine | None = None) -> Completed:
     """Run and demand status 0. Raises StepFailed with the command, its status and its last lines."""
@@ -96,6 +109,9 @@ def must(shell: Shell, command: Command, what: str, *, on_line: OnLine | None = 
         raise StepFailed(
             f"{what} failed with status {done.status}",
             node=shell.node.name,
-            details=[f"command: {command.shown()}", *done.last_lines()],
+            details=[
+                f"command: {command.shown()}",
+                *(mask(line, command.secrets) for line in done.last_lines()),
+            ],
         )
     return done

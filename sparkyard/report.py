@@ -1,0 +1,163 @@
+"""Views of one stream of events: JSON lines, words for people, the run record. Steps never print.
+
+``MultiView`` is the one that the engine gets: it takes events from several threads and lets the others see one at a time.
+rich is imported only by ``human_view``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from sparkyard.command import mask
+from sparkyard.errors import ConfigError, SparkyardError
+from sparkyard.events import Event
+from sparkyard.reporting import jsonline
+
+if TYPE_CHECKING:
+    from sparkyard.reporting.human import HumanView
+
+Now = Callable[[], datetime]
+
+
+def now_utc() -> datetime:
+    return datetime.now(UTC)
+
+
+class View(Protocol):
+    """Shows events, in the order in which they happened."""
+
+    def handle(self, event: Event) -> None: ...
+
+    def close(self) -> None:
+        """Show what was kept back, and leave the terminal as it was found. May be called twice."""
+        ...
+
+
+class JsonLines:
+    """Writes each event as one JSON line, with the lane that the last ``run-start`` named."""
+
+    def __init__(self, stream: TextIO, now: Now = now_utc) -> None:
+        self._stream = stream
+        self._now = now
+        self._lane = ""
+
+    def write(self, event: Event, secrets: Iterable[str] = ()) -> None:
+        if event.type == "run-start":
+            self._lane = str(event.data.get("lane") or "")
+        self._stream.write(jsonline.as_line(event, self._lane, self._now(), secrets) + "\n")
+        self._stream.flush()
+
+
+class JsonView:
+    """``--json``: one event a line, flushed at once; nothing else may write to this stream."""
+
+    def __init__(self, stream: TextIO, now: Now = now_utc) -> None:
+        self._lines = JsonLines(stream, now)
+
+    def handle(self, event: Event) -> None:
+        self._lines.write(event)
+
+    def close(self) -> None:
+        """Nothing is ever kept back."""
+
+
+class RecordView:
+    """Writes ``events.jsonl`` and one log for each node into the run's folder, masking secrets once more.
+
+    The files are readable by their owner alone. Raises OSError when the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, secrets: Sequence[str] = (), now: Now = now_utc) -> None:
+        self._folder = folder
+        self._secrets = tuple(secrets)
+        self._now = now
+        self._logs: dict[str, TextIO] = {}
+        self._events = JsonLines(self._open("events.jsonl"), now)
+
+    def add_secrets(self, secrets: Iterable[str]) -> None:
+        """More values to mask from now on: some are known only once the lane is loaded."""
+        self._secrets = (*self._secrets, *secrets)
+
+    def handle(self, event: Event) -> None:
+        if "progress" in event.data:  # thousands of lines that say nothing afterwards
+            return
+        self._events.write(event, self._secrets)
+        if event.node:
+            log = self._open(f"{event.node}.log")
+            log.writelines(f"{line}\n" for line in self._log_lines(event))
+            log.flush()
+
+    def close(self) -> None:
+        for stream in self._logs.values():
+            stream.close()
+
+    def _open(self, name: str) -> TextIO:
+        if name not in self._logs:
+            path = self._folder / name.replace("/", "_")
+            path.touch(mode=0o600)
+            self._logs[name] = path.open("a", encoding="utf-8", errors="replace")
+        return self._logs[name]
+
+    def _log_lines(self, event: Event) -> list[str]:
+        data = event.data
+        head = f"{jsonline.timestamp(self._now())} {event.type} {event.step}".rstrip()
+        first = data.get("line") or event.message or data.get("title") or ""
+        more = [data.get("reason"), *data.get("actions", ()), *data.get("details", ()), data.get("next")]
+        lines = [f"{head}: {first}", *(f"    {item}" for item in more if item and item != first)]
+        return [mask(line, self._secrets) for line in lines]
+
+
+class MultiView:
+    """Lets every view see every event, one at a time, whichever thread it comes from.
+
+    A view whose reader has gone (``| head``) is dropped; ``on_gone`` is called then, once for each.
+    """
+
+    def __init__(self, views: Iterable[View], on_gone: Callable[[], None] = lambda: None) -> None:
+        self._views = list(views)
+        self._on_gone = on_gone
+        self._one_at_a_time = threading.RLock()
+
+    def add(self, view: View) -> None:
+        with self._one_at_a_time:
+            self._views.append(view)
+
+    def handle(self, event: Event) -> None:
+        self._each(lambda view: view.handle(event))
+
+    def close(self) -> None:
+        self._each(lambda view: view.close())
+
+    def _each(self, act: Callable[[View], None]) -> None:
+        with self._one_at_a_time:
+            for view in tuple(self._views):
+                try:
+                    act(view)
+                except BrokenPipeError:
+                    self._views.remove(view)
+                    self._on_gone()
+
+
+def human_view(stream: TextIO, *, verbose: int = 0) -> HumanView:
+    """The view for people, on a terminal or off it."""
+    from sparkyard.reporting.console import make_console  # noqa: PLC0415  rich takes its time
+    from sparkyard.reporting.human import HumanView  # noqa: PLC0415
+
+    return HumanView(make_console(stream), verbose=verbose)
+
+
+def error_events(error: SparkyardError) -> tuple[Event, ...]:
+    """An error that ended the line, for ``--json``: a finding (one for each fault of the configuration) and a recap."""
+    if isinstance(error, ConfigError):
+        faults = [{"file": f.file, "line": f.line, "key": f.key, "message": f.message} for f in error.faults]
+        findings = [
+            Event("finding", str(fault), data=row) for fault, row in zip(error.faults, faults, strict=True)
+        ]
+    else:
+        data = {"details": list(error.details), "next": error.next_step}
+        findings = [Event("finding", error.message, node=error.node, data=data)]
+    return (*findings, Event("recap", error.message, data={"status": error.status, "nodes": {}}))

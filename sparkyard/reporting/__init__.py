@@ -1,0 +1,1 @@
+"""The parts of ``sparkyard.report``: words first (pure), then the terminal."""

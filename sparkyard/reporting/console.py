@@ -1,0 +1,22 @@
+"""The rich console that the human view writes to."""
+
+from __future__ import annotations
+
+import io
+from typing import TextIO
+
+from rich.console import Console
+
+
+class PlainConsole(Console):
+    """A console that leaves a reader who has gone to ``MultiView``, where rich would end the program."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def make_console(stream: TextIO) -> Console:
+    """A console on the stream. rich itself respects NO_COLOR, FORCE_COLOR, TERM and COLUMNS."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")  # a C locale must not turn a middle dot into a traceback
+    return PlainConsole(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)

@@ -1,0 +1,101 @@
+"""The view for people: writes the lines of events to a rich console, with one live area on a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.text import Text
+
+from sparkyard.events import Event
+from sparkyard.reporting.lines import Line, clean, fold, lines_of
+from sparkyard.reporting.live import LiveArea
+from sparkyard.reporting.meter import Meter
+from sparkyard.tables import Row, folded, known
+
+
+class HumanView:
+    """Shows events in words and colours.
+
+    Args:
+        console: where to; its width is what lines are folded to.
+        verbose: 1 shows the commands of steps that act, 2 their output too.
+        live: whether progress bars may be drawn; asked of the console when None.
+        clock: seconds that only go forward.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        verbose: int = 0,
+        live: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if live is None:
+            live = console.is_interactive and console.file.isatty()
+        self._console = console
+        self._verbose = verbose
+        self._clock = clock
+        self._area = LiveArea(console) if live else None
+        self._meters: dict[tuple[str, str], Meter] = {}
+        self._table = ""
+        self._rows: list[Row] = []
+        self._started = False
+
+    def handle(self, event: Event) -> None:
+        table = str(event.data.get("table", "")) if event.type == "finding" else ""
+        if self._rows and table != self._table:
+            self._print_table()
+        if known(table):
+            self._table = table
+            self._rows.append(event.data)
+        elif "progress" in event.data:
+            self._progress(event)
+        else:
+            self._show(event)
+
+    def close(self) -> None:
+        self._print_table()
+        if self._area:
+            self._area.close()
+
+    def _show(self, event: Event) -> None:
+        if event.type in ("run-start", "recap") and self._started:
+            self._console.print()
+        self._started = True
+        running = event.type in ("step-start", "step-output")
+        if self._area:
+            self._area.follow(event)
+        if event.step and not running:
+            self._meters = {key: meter for key, meter in self._meters.items() if key[0] != event.step}
+        if self._area and event.type == "step-start" and not self._verbose:
+            return  # its row in the live area says so
+        for line in lines_of(event, self._console.width, self._verbose):
+            self._print(line)
+
+    def _progress(self, event: Event) -> None:
+        """A bar on a terminal; off it a line every ten seconds and at each end."""
+        progress, now = event.data["progress"], self._clock()
+        label = clean(progress.get("label", ""))
+        key = (event.step, label)
+        ended_before = key in self._meters and self._meters[key].complete
+        meter = self._meters.setdefault(key, Meter(label, now))
+        meter.update(progress, now)
+        if self._area:
+            self._area.progress(event, meter)
+        elif meter.due(now) and not (ended_before and meter.complete):
+            prose = f"{label}: {meter.words()}" if label else meter.words()
+            for text in fold(prose, self._console.width, f"{'':<13}{event.node}  "):
+                self._print(((text, "dim"),))
+
+    def _print_table(self) -> None:
+        rows, self._rows = self._rows, []
+        if rows:
+            for number, text in enumerate(folded(self._table, rows, self._console.width)):
+                self._print(((text, "bold" if number == 0 else ""),))
+
+    def _print(self, line: Line) -> None:
+        text = Text.assemble(*line)
+        text.rstrip()
+        self._console.print(text, soft_wrap=True)

@@ -1,0 +1,64 @@
+"""The one live area of the terminal: a row for each running step and each thing in progress, gone when they end."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from sparkyard.events import Event
+from sparkyard.reporting.lines import clean
+from sparkyard.reporting.meter import Meter
+
+
+class LiveArea:
+    """Rows by step and label. Drawn only while there are rows, so that questions find a quiet terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._rows: dict[tuple[str, str], TaskID] = {}
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=10),
+            TextColumn("{task.fields[words]}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+
+    def follow(self, event: Event) -> None:
+        """Begin the row of a step that starts; remove all rows of one that ends."""
+        if event.type == "step-start":
+            title = clean(event.data.get("title") or event.step)
+            self._row((event.step, ""), f"{event.node} {title}")
+        elif event.type not in ("step-output", "finding") and event.step:
+            self._remove([key for key in self._rows if key[0] == event.step])
+        elif event.type == "recap":
+            self.close()
+
+    def progress(self, event: Event, meter: Meter) -> None:
+        """Draw how far one thing is; it loses its row at its end."""
+        key = (event.step, meter.label)
+        if meter.complete and meter.label:
+            self._remove([key] if key in self._rows else [])
+            return
+        task = self._row(key, f"{event.node} {meter.label}")
+        self._progress.update(task, completed=meter.done, total=meter.total or None, words=meter.words())
+
+    def close(self) -> None:
+        self._remove(list(self._rows))
+
+    def _row(self, key: tuple[str, str], title: str) -> TaskID:
+        if not self._rows:
+            self._progress.start()
+        if key not in self._rows:
+            short = (
+                title if len(title) <= 36 else f"{title[:35]}…"
+            )  # the whole title is printed when the step ends
+            self._rows[key] = self._progress.add_task(short, total=None, words="")
+        return self._rows[key]
+
+    def _remove(self, keys: list[tuple[str, str]]) -> None:
+        for key in keys:
+            self._progress.remove_task(self._rows.pop(key))
+        if not self._rows:
+            self._progress.stop()

@@ -1,0 +1,212 @@
+"""Bringing a lab up and taking it down."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import sparkyard
+from sparkyard.lab import control, images, inventory, state
+from sparkyard.lab import node as nodes
+from sparkyard.lab.errors import LabError, program, require_programs, require_root
+from sparkyard.lab.hardware import write_shims
+from sparkyard.lab.network import raise_switch, remove_netns, wire
+from sparkyard.lab.places import HUB_ADDRESS, MOST_NODES, NodePlace, Place
+from sparkyard.lab.processes import cgroup_pids, end, netns_exists, netns_pids, remove_cgroup, run, start, wait_until
+from sparkyard.lab.wheels import model_repo
+
+Report = Callable[[str], None]
+MOST_PATH = 60
+"""A socket's path has 107 characters at most, and the engine's sockets lie below the lab's folder."""
+
+
+@contextlib.contextmanager
+def alone(place: Place) -> Iterator[None]:
+    """Hold the lab's folder, against another `up` or `down`. The lock dies with its holder."""
+    while True:
+        place.folder.mkdir(parents=True, exist_ok=True)
+        held = os.open(place.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if _same_file(place.folder, held):
+                yield
+                return
+        finally:
+            os.close(held)
+
+
+def _same_file(folder: Path, held: int) -> bool:
+    """Whether the folder was not deleted while we waited for its lock."""
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(held))
+    except FileNotFoundError:
+        return False
+
+
+def refuse_from_inside(verb: str) -> None:
+    """A lab cannot be taken down by a process of its own."""
+    if Path("/run/sparkyard-lab").exists():
+        raise LabError(f"this shell is inside a lab node; lab.{verb} is for the machine outside", next_step="exit")
+
+
+def _claim(place: Place) -> None:
+    if len(str(place.folder)) > MOST_PATH:
+        raise LabError(f"{place.folder} is too long a path for the sockets in it", next_step="set SPARKYARD_LAB")
+    if not place.marker.exists():
+        if any(place.folder.iterdir()):
+            raise LabError(f"{place.folder} holds files and is not a lab; nothing was changed",
+                           next_step="set SPARKYARD_LAB to a folder that is empty or new")  # fmt: skip
+        place.marker.write_text(f"A lab of sparkyard, id {place.id}. `invoke lab.down` deletes this folder.\n")
+
+
+def up(place: Place, count: int, report: Report, *, trust: bool, base: bool) -> state.LabState:
+    """Make what is missing of a lab, and mend what is broken."""
+    require_root("up")
+    refuse_from_inside("up")
+    require_programs()
+    if not 1 <= count <= MOST_NODES:
+        raise LabError(f"a lab has 1 to {MOST_NODES} nodes, not {count}", next_step="invoke lab.up --nodes=2")
+    with alone(place):
+        _claim(place)
+        tars = prepare(place, report, base=base)
+        saved = {"count": count, "base_image": tars[-1][0] if base else "", "busybox_image": tars[0][0]}
+        state.save(place, **saved)
+        _write_common(place, count)
+        _raise_nodes(place, count, report, trust=trust)
+        raise_hub(place, report)
+        _load_images(place.node("spark-1"), tars, report)
+        seen = state.see(place, control.healthy(place))
+    assert seen is not None
+    report(f"{count} node{'s' if count > 1 else ''} up in {place.folder}; inventory {place.inventory}")
+    return seen
+
+
+def prepare(place: Place, report: Report, *, base: bool) -> list[tuple[str, Path]]:
+    """What all labs share, in the cache: images and the model. Made once."""
+    place.cache.mkdir(parents=True, exist_ok=True)
+    tars = [images.busybox_base(place)]
+    if base:
+        if not model_repo_ready(place):
+            report("model: gemma3-270m-q4 into the cache, once")
+        model_repo(place)
+        tars.append(images.engine_base(place, report))
+    return tars
+
+
+def model_repo_ready(place: Place) -> bool:
+    """Whether the model is in the cache."""
+    return (place.hub_repos[0] / "sparkyard-lab").is_dir()
+
+
+def _write_common(place: Place, count: int) -> None:
+    write_shims(place, program("runc"))
+    nodes.make_key(place.keys / "id_ed25519", "sparkyard-lab")
+    place.hub_repos[1].mkdir(exist_ok=True)
+    state.write(place.inventory, inventory.text(place.nodes(count)))
+    for node in place.nodes(count):
+        nodes.make_key(node.folder / "hostkey", node.name)
+
+
+def _raise_nodes(place: Place, count: int, report: Report, *, trust: bool) -> None:
+    wanted = place.nodes(count)
+    raise_switch(place)
+    for node in place.nodes()[count:]:
+        if netns_exists(node.netns) or node.folder.exists():
+            report(f"{node.name}: removed")
+            nodes.remove(node)
+    driver = storage_driver(place, report)
+    for node in wanted:
+        nodes.write_files(node, wanted)
+    if trust:
+        write_known_hosts(place, wanted)
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        list(pool.map(lambda node: raise_node(node, driver, report), wanted))
+
+
+def raise_node(node: NodePlace, driver: str, report: Report) -> None:
+    """One node, up: its first process, its legs, its two services."""
+    if nodes.anchor(node) is None:
+        nodes.start_anchor(node)
+        report(f"{node.name}: namespaces")
+    wire(node)
+    if nodes.listens(node, 22) and nodes.docker_answers(node):
+        return
+    nodes.start_services(node, driver)
+    nodes.wait_for_services(node)
+    report(f"{node.name}: sshd and dockerd answer")
+
+
+def storage_driver(place: Place, report: Report) -> str:
+    """overlay2 where it works; on an overlay (a lab inside a container) only vfs does."""
+    scratch = place.folder / "try-overlay"
+    for name in ("lower", "upper", "work", "merged"):
+        (scratch / name).mkdir(parents=True, exist_ok=True)
+    options = f"lowerdir={scratch}/lower,upperdir={scratch}/upper,workdir={scratch}/work"
+    try:
+        run(["unshare", "--mount", "mount", "-t", "overlay", "overlay", "-o", options, f"{scratch}/merged"])
+    except LabError:
+        report(f"overlay2 does not work in {place.folder}: using vfs, which copies every layer (slow, and large)")
+        return "vfs"
+    finally:
+        shutil.rmtree(scratch)
+    return "overlay2"
+
+
+def write_known_hosts(place: Place, wanted: tuple[NodePlace, ...]) -> None:
+    """Node 1 trusts every node, under the plain names that HostKeyAlias uses."""
+    lines = [f"{node.name} {' '.join((node.folder / 'hostkey.pub').read_text().split()[:2])}\n" for node in wanted]
+    known = place.node("spark-1").home / ".ssh" / "known_hosts"
+    if not known.exists() or known.read_text() != "".join(lines):
+        known.write_text("".join(lines))
+
+
+def raise_hub(place: Place, report: Report) -> None:
+    """The local hub, on the switch's side of the management network."""
+    if control.healthy(place):
+        return
+    end(lambda: netns_pids(place.switch), grace=1, what="the hub")
+    folders = [word for folder in place.hub_repos for word in ("--folder", str(folder))]
+    words = [program("nsenter"), f"--net=/run/netns/{place.switch}", sys.executable, "-m", "sparkyard.lab.hub", *folders]
+    source = str(Path(sparkyard.__file__).parents[1])
+    where = ["--address", HUB_ADDRESS, "--port", "80", "--socket", str(place.hub_socket)]
+    start([*words, *where], place.hub_log, {**os.environ, "PYTHONPATH": source})
+    wait_until(lambda: control.healthy(place), 15, "an answer of the hub", place.hub_log)
+    report(f"hub: http://{HUB_ADDRESS} (from the nodes)")
+
+
+def _load_images(node: NodePlace, tars: list[tuple[str, Path]], report: Report) -> None:
+    for tag, tar in tars:
+        if images.load(node, tag, tar):
+            report(f"{node.name}: {tag}")
+
+
+def down(place: Place, report: Report) -> None:
+    """End and delete everything of the lab; the cache stays."""
+    require_root("down")
+    refuse_from_inside("down")
+    if not exists(place):
+        report(f"no lab in {place.folder}")
+        return
+    with alone(place):
+        if any(place.folder.iterdir()) and not place.marker.exists():
+            raise LabError(f"{place.folder} is not a lab; nothing was changed", next_step="set SPARKYARD_LAB")
+        with ThreadPoolExecutor(MOST_NODES) as pool:
+            list(pool.map(nodes.remove, place.nodes()))
+        end(lambda: netns_pids(place.switch) | cgroup_pids(place.cgroup), grace=2, what="the lab")
+        remove_netns(place.switch)
+        remove_cgroup(place.cgroup)
+        nodes.refuse_mounts(place.folder)
+        shutil.rmtree(place.folder)
+    report(f"nothing left of the lab in {place.folder} (cache kept: {place.cache})")
+
+
+def exists(place: Place) -> bool:
+    """Whether anything of the lab is there, even after half a `down`."""
+    spaces = (place.switch, *(node.netns for node in place.nodes()))
+    return place.folder.exists() or any(Path("/run/netns", name).exists() for name in spaces)

@@ -1,0 +1,82 @@
+"""The flags that belong to the whole line, whichever task they follow. Imported at every start: standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparkyard.errors import UsageError
+
+HELP = {
+    "lane": "lane to work on (A, B, C, D, lab, ...); default: the inventory's, or what runs now",
+    "inventory": "folder with hosts.yml, or its name below inventory/; default: inventory/my",
+    "recipes": "further folder with recipes; may be repeated",
+    "limit": "only these nodes: names, globs, groups, !not, separated by commas",
+    "only": "only these parts: preflight,checkpoint,image,file,service,verify",
+    "set": "setting=value for this line, before all files; may be repeated",
+    "check": "ask and show what would be done; change nothing",
+    "diff": "show what changes in files",
+    "deep": "read every byte again instead of trusting the ledger",
+    "yes": "answer yes to what would be destroyed or interrupted",
+    "lock-wait": "seconds to wait for another sparkyard to end",
+    "json": "one JSON object a line instead of words",
+    "verbose": "more words; -vv shows output of commands",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Flags of a line, as typed. Lists may be given on several tasks and are joined."""
+
+    lane: str | None = None
+    inventory: str | None = None
+    recipes: tuple[str, ...] = ()
+    limit: str | None = None
+    only: str | None = None
+    set: tuple[str, ...] = ()
+    check: bool = False
+    diff: bool = False
+    deep: bool = False
+    yes: bool = False
+    lock_wait: str | None = None
+    json: bool = False
+    verbose: int = 0
+
+
+SHARED: Mapping[str, Any] = {
+    "lane": None,
+    "inventory": None,
+    "recipes": (),
+    "limit": None,
+    "only": None,
+    "set": (),
+    "check": False,
+    "diff": False,
+    "deep": False,
+    "yes": False,
+    "lock_wait": None,
+    "json": False,
+    "verbose": 0,
+}
+
+
+def settle(given: Sequence[Mapping[str, Any]]) -> Options:
+    """One set of options for the line from the flags of each of its tasks. Raises UsageError on a conflict."""
+    return Options(**{name: _settle(name, default, given) for name, default in SHARED.items()})
+
+
+def _settle(name: str, default: Any, given: Sequence[Mapping[str, Any]]) -> Any:
+    values = [flags[name] for flags in given if flags.get(name)]
+    if isinstance(default, tuple):
+        return tuple(item for value in values for item in value)
+    if name == "verbose":
+        return max(values, default=0)
+    different = list(dict.fromkeys(values))
+    if len(different) > 1:
+        flag = name.replace("_", "-")
+        raise UsageError(
+            f"--{flag} was given more than once: {' and '.join(map(str, different))}; nothing was run",
+            next_step=f"type one line for each, or give --{flag} once",
+        )
+    return different[0] if different else default

@@ -105,8 +105,9 @@ def _at_least(value: Any, expect: ExpectSpec) -> str:
 def _valid(value: Any, expect: ExpectSpec) -> str:
     if expect.valid_for is None:
         return ""
-    kind: Any = jsonschema.validators.validator_for(expect.valid_for, default=jsonschema.Draft202012Validator)
-    error = jsonschema.exceptions.best_match(kind(expect.valid_for).iter_errors(value))
+    find: Any = jsonschema.validators.validator_for
+    kind = find(expect.valid_for, default=jsonschema.Draft202012Validator)
+    error = next(kind(expect.valid_for).iter_errors(value), None)
     if error is None:
         return ""
     place = ".".join(str(part) for part in error.absolute_path)

@@ -1,1 +1,35 @@
-"""One executor for each kind of action. Only the engine calls them."""
+"""The code that acts: one executor for each kind of action, imported when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from sparkyard import actions
+from sparkyard.world import World
+
+Executor = Callable[[Any, str, World], None]
+
+
+def _later(module: str, function: str) -> Executor:
+    def execute(action: Any, node: str, world: World) -> None:
+        getattr(import_module(f"sparkyard.executors.{module}"), function)(action, node, world)
+
+    return execute
+
+
+EXECUTORS: Mapping[type, Executor] = {
+    actions.Run: _later("words", "run"),
+    actions.WriteFile: _later("files", "write_file"),
+    actions.Fetch: _later("fetch", "fetch"),
+    actions.CopyFiles: _later("copy", "copy_files"),
+    actions.Prove: _later("prove", "prove"),
+    actions.BuildImage: _later("image", "build_image"),
+    actions.ShipImage: _later("image", "ship_image"),
+    actions.StartContainer: _later("service", "start_container"),
+    actions.StopContainer: _later("service", "stop_container"),
+    actions.WaitReady: _later("ready", "wait_ready"),
+    actions.Request: _later("verify", "request"),
+}
+"""``EXECUTORS[type(action)](action, node, world)``: raises a kind of SparkyardError on failure."""

@@ -1,0 +1,292 @@
+"""Watches containers while a lane starts: one ``docker wait`` and one ``docker logs --follow`` each, in background threads."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sparkyard.command import Command
+from sparkyard.diagnosis import (
+    LAST_LINES,
+    MEMORY_GUARDS,
+    OTHER_LINES,
+    Ending,
+    ending,
+    guard_of,
+    in_order,
+    report,
+    stall,
+)
+from sparkyard.errors import Interrupted, SparkyardError, StepFailed
+from sparkyard.world import Completed, Shell, World
+
+KEPT = 400
+"""Log lines kept in memory of each container."""
+TRIES = 3
+"""Lost connections or engines in a row after which a rank counts as lost; one failed ssh is not a death."""
+PAUSE = 1.0
+"""Seconds between those tries."""
+LEAVE = 3.0
+"""Seconds that a watching thread gets to end when it is told to."""
+DRAIN = 5.0
+"""Seconds that the log of an ended container gets to arrive whole."""
+STATE = "{{json .State}}\n{{.RestartCount}}"
+STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.?\d*Z) ?")
+
+
+class LostTrackError(Exception):
+    """The node or its Docker engine did not answer this time."""
+
+
+def state_of(shell: Shell, container: str, cancel: threading.Event | None = None) -> str | None:
+    """The answer of ``docker inspect`` that ``diagnosis.ending`` reads; None when there is no such container.
+
+    Raises LostTrackError when Docker does not answer.
+    """
+    done = shell.run(
+        Command.of("docker", "container", "inspect", "--format", STATE, container, timeout=30), cancel=cancel
+    )
+    if done.status == 0:
+        return done.text
+    _demand_absent(done)
+    return None
+
+
+def _demand_absent(done: Completed) -> None:
+    """Fine for an unknown container. Raises LostTrackError for any other failure."""
+    said = done.err.decode(errors="replace")
+    if "no such container" not in said.lower():
+        raise LostTrackError(" ".join(said.split()) or f"docker ended with status {done.status}")
+
+
+class LogFile:
+    """The saved log of one container, 0600: its lines as Docker gives them, with their times."""
+
+    def __init__(self, folder: Path, node: str, container: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{node}-{container}.log"
+        opened = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._file = os.fdopen(opened, "w", encoding="utf-8", buffering=1)
+        self._lock = threading.Lock()
+
+    def add(self, line: str) -> None:
+        with self._lock:
+            if not self._file.closed:
+                self._file.write(line + "\n")
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+
+class Watch:
+    """One watched container. Its threads end with the container, with ``close``, or when track of it is lost."""
+
+    def __init__(
+        self, world: World, node: str, container: str, *, log: LogFile, news: threading.Condition, gate: str
+    ) -> None:
+        self.node, self.container = node, container
+        self.ended: Ending | None = None
+        self.gate_seen = False
+        self.last_heard = time.monotonic()
+        self._shell, self._log, self._news = world.shell(node), log, news
+        self._gate = re.compile(gate) if gate else None
+        self._lines: deque[str] = deque(maxlen=KEPT)
+        self._raw: deque[str] = deque(maxlen=16)
+        self._stamp = ""
+        self._closing = threading.Event()
+        self._follower = threading.Thread(target=self._follow, name=f"logs {node}", daemon=True)
+        self._waiter = threading.Thread(target=self._await, name=f"wait {node}", daemon=True)
+
+    def begin(self) -> Watch:
+        self._follower.start()
+        self._waiter.start()
+        return self
+
+    def lines(self, count: int) -> tuple[str, ...]:
+        """The last log lines, without Docker's times."""
+        with self._news:
+            return tuple(self._lines)[-count:]
+
+    def leave(self) -> None:
+        """Tell both threads to end; the container goes on."""
+        self._closing.set()
+
+    def close(self) -> None:
+        """End both threads; a node that does not answer is not waited for."""
+        self.leave()
+        for thread in (self._follower, self._waiter):
+            thread.join(LEAVE)
+        self._log.close()
+
+    def look(self) -> Ending | None:
+        """Ask Docker now, without waiting for news; None while the container serves or when it cannot be told."""
+        if self.ended is None:
+            try:
+                self._end(state_of(self._shell, self.container, self._closing))
+            except (LostTrackError, SparkyardError, ValueError):
+                return None
+        return self.ended
+
+    def _await(self) -> None:
+        self._persist(self._await_once)
+
+    def _await_once(self) -> None:
+        self._end(state_of(self._shell, self.container, self._closing))
+        while self.ended is None:
+            done = self._shell.run(Command.of("docker", "wait", self.container), cancel=self._closing)
+            if done.status != 0:
+                _demand_absent(done)
+            self._end(state_of(self._shell, self.container, self._closing))
+
+    def _follow(self) -> None:
+        self._persist(self._follow_once)
+
+    def _follow_once(self) -> None:
+        since = ("--since", self._stamp) if self._stamp else ()
+        words = ("docker", "logs", "--follow", "--timestamps", *since, self.container)
+        done = self._shell.run(Command.of(*words), on_line=self._hear, cancel=self._closing)
+        if done.status != 0:
+            _demand_absent(done)
+
+    def _persist(self, once: Callable[[], None]) -> None:
+        """Do it until it ends by itself; after ``TRIES`` lost connections in a row the rank counts as lost."""
+        reason = ""
+        for attempt in range(TRIES):
+            if attempt and self._closing.wait(PAUSE):
+                return
+            try:
+                once()
+            except Interrupted:
+                return
+            except (LostTrackError, SparkyardError, ValueError) as error:
+                reason = str(error)
+            else:
+                return
+        self._set(
+            Ending(
+                self.node, self.container, f"can no longer be watched: {reason}", lines=self.lines(LAST_LINES)
+            )
+        )
+
+    def _hear(self, line: str) -> None:
+        stamp = STAMP.match(line)
+        if line in self._raw:  # after a lost connection ``--since`` gives the last lines again
+            return
+        self._log.add(line)
+        text = line[stamp.end() :] if stamp else line
+        with self._news:
+            self._stamp = stamp[1] if stamp else self._stamp
+            self._lines.append(text)
+            if stamp:
+                self._raw.append(line)
+            self.last_heard = time.monotonic()
+            if self._gate is not None and self._gate.search(text):
+                self.gate_seen = True
+            self._news.notify_all()
+
+    def _end(self, state: str | None) -> None:
+        """Record the end, once the log has arrived."""
+        found = ending(self.node, self.container, state)
+        if found is None:
+            return
+        if self._follower.is_alive() and self._follower is not threading.current_thread():
+            self._follower.join(DRAIN)
+        self._set(replace(found, killer=self._killer(found), lines=self.lines(KEPT)))
+
+    def _killer(self, found: Ending) -> str:
+        if found.exit_code != 137 or found.oom_killed:
+            return ""
+        try:
+            done = self._shell.run(Command.of("sh", "-c", MEMORY_GUARDS, timeout=10), cancel=self._closing)
+        except SparkyardError:
+            return ""
+        return guard_of(done.text)
+
+    def _set(self, found: Ending) -> None:
+        with self._news:
+            self.ended = self.ended or found
+            self._news.notify_all()
+
+
+class Watches:
+    """Every watched container of a run. Thread-safe. The engine makes one a run and closes it when the run ends."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._news = threading.Condition(threading.RLock())
+        self._all: dict[tuple[str, str], Watch] = {}
+
+    def start(self, world: World, node: str, container: str, gate: str = "") -> Watch:
+        """Watch a running container; an earlier watch of that name is closed. ``gate`` is a regex looked for in its log."""
+        self.release(node, container)
+        log = LogFile(self._logs, node, container)
+        watch = Watch(world, node, container, log=log, news=self._news, gate=gate)
+        with self._news:
+            self._all[node, container] = watch
+        return watch.begin()
+
+    def watched(self, node: str, container: str) -> bool:
+        with self._news:
+            return (node, container) in self._all
+
+    def release(self, node: str, container: str) -> None:
+        """Watch it no more: its end is wanted."""
+        with self._news:
+            watch = self._all.pop((node, container), None)
+        if watch is not None:
+            watch.close()
+
+    def died(self) -> Ending | None:
+        """The first rank known to have ended."""
+        return next((watch.ended for watch in self._present() if watch.ended), None)
+
+    def silence(self) -> float:
+        """Seconds since any rank wrote a log line (or the watching began); 0 when nothing is watched."""
+        heard = [watch.last_heard for watch in self._present()]
+        return time.monotonic() - max(heard) if heard else 0.0
+
+    def last_lines(self, count: int = OTHER_LINES) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """(node, container, last lines) of every watched rank."""
+        return tuple((watch.node, watch.container, watch.lines(count)) for watch in self._present())
+
+    def demand_all_alive(self, log_silence: float = 0.0) -> None:
+        """Raises StepFailed when a rank has ended, the dead one first, or when all were silent for too long (0: no limit)."""
+        if self.died():
+            raise self._death()
+        if log_silence and self._present() and self.silence() > log_silence:
+            text, next_step, details = stall(log_silence, self.last_lines(LAST_LINES))
+            raise StepFailed(text, next_step=next_step, details=details)
+
+    def wait_for_news(self, seconds: float) -> None:
+        """Return at the next log line or end of any rank, at the latest after ``seconds``."""
+        with self._news:
+            if not any(watch.ended for watch in self._all.values()):
+                self._news.wait(seconds)
+
+    def close(self) -> None:
+        """End all watching; the containers go on."""
+        with self._news:
+            watches = list(self._all.values())
+            self._all.clear()
+        for watch in watches:
+            watch.leave()
+        for watch in watches:
+            watch.close()
+
+    def _present(self) -> tuple[Watch, ...]:
+        with self._news:
+            return tuple(self._all.values())
+
+    def _death(self) -> StepFailed:
+        endings = [end for watch in self._present() if (end := watch.look())]
+        gone = {(end.node, end.container) for end in endings}
+        others = [other for other in self.last_lines() if other[:2] not in gone]
+        text, next_step, details = report(endings, others)
+        return StepFailed(text, node=in_order(endings)[0].node, next_step=next_step, details=details)

@@ -1,0 +1,17 @@
+"""Runs words on a node."""
+
+from __future__ import annotations
+
+from sparkyard.actions import Run
+from sparkyard.command import mask
+from sparkyard.world import World, must
+
+
+def run(action: Run, node: str, world: World) -> None:
+    """Run the words and demand status 0; their lines go to the view when the action streams. Raises StepFailed."""
+    command = action.command
+
+    def on_line(line: str) -> None:
+        world.say(mask(line, command.secrets))
+
+    must(world.shell(node), command, action.title, on_line=on_line if action.stream else None)

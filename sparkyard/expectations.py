@@ -105,9 +105,8 @@ def _at_least(value: Any, expect: ExpectSpec) -> str:
 def _valid(value: Any, expect: ExpectSpec) -> str:
     if expect.valid_for is None:
         return ""
-    find: Any = jsonschema.validators.validator_for
-    kind = find(expect.valid_for, default=jsonschema.Draft202012Validator)
-    error = next(kind(expect.valid_for).iter_errors(value), None)
+    kind: Any = jsonschema.validators.validator_for(expect.valid_for, default=jsonschema.Draft202012Validator)
+    error = jsonschema.exceptions.best_match(kind(expect.valid_for).iter_errors(value))
     if error is None:
         return ""
     place = ".".join(str(part) for part in error.absolute_path)
@@ -125,8 +124,8 @@ def _case(value: Any, wanted_value: Any) -> str:
 
 def wanted(expect: ExpectSpec) -> str:
     """What an expectation asks for, in words."""
-    words = {
-        "equals": lambda v: f"{shortened(v)}",
+    words: dict[str, Callable[[Any], str]] = {
+        "equals": shortened,
         "contains": lambda v: f"something that contains {shortened(v)}",
         "matches": lambda v: f"text that matches /{v}/",
         "at_least": lambda v: f"a number of at least {v:g}",

@@ -157,7 +157,7 @@ def _failed(parts: Mapping[str, Section], errors: str) -> Iterator[tuple[str, st
             yield name, "no answer within its time limit"
         elif part.status == 127:
             yield name, "the program is not installed"
-        elif part.status and name != "listening":
+        elif part.status > (name == "listening"):  # grep says 1 when nobody listens
             yield name, " ".join(part.lines)[:200] or errors[:200] or f"status {part.status}"
 
 

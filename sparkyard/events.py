@@ -33,6 +33,8 @@ class Event:
             [path, before, after]), ``details`` (list of lines), ``next``, ``reason``, ``title``, ``seconds``,
             ``progress`` ({done, total, unit: "bytes"|"files", rate, label}) in step-output, ``line`` in step-output,
             ``asked``/``answered``/``result`` for verify checks, ``nodes`` (recap: node → counts) and ``status`` (exit).
+            run-start: ``verb``, ``lane``, ``nodes`` (list), ``check``, ``stand_in``. recap also: ``seconds``, ``record``
+            (the run's folder), ``check``, ``stand_in``. finding: ``table`` names the table whose row this is (tables.py).
     """
 
     type: EventType

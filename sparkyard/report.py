@@ -7,6 +7,7 @@ rich is imported only by ``human_view``.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,13 +54,29 @@ class JsonLines:
 
 
 class JsonView:
-    """``--json``: one event a line, flushed at once; nothing else may write to this stream."""
+    """``--json``: one event a line, flushed at once; nothing else may write to this stream.
 
-    def __init__(self, stream: TextIO, now: Now = now_utc) -> None:
+    Of the progress of one thing a line a second is written, and its end.
+    """
+
+    def __init__(
+        self, stream: TextIO, now: Now = now_utc, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._lines = JsonLines(stream, now)
+        self._clock = clock
+        self._told: dict[tuple[str, str], float] = {}
 
     def handle(self, event: Event) -> None:
-        self._lines.write(event)
+        if "progress" not in event.data or self._due(event):
+            self._lines.write(event)
+
+    def _due(self, event: Event) -> bool:
+        progress, now = event.data["progress"], self._clock()
+        key = (event.step, str(progress.get("label", "")))
+        due = progress.get("done") == progress.get("total") or now - self._told.get(key, -1.0) >= 1
+        if due:
+            self._told[key] = now
+        return due
 
     def close(self) -> None:
         """Nothing is ever kept back."""
@@ -153,7 +170,9 @@ def human_view(stream: TextIO, *, verbose: int = 0) -> HumanView:
 def error_events(error: SparkyardError) -> tuple[Event, ...]:
     """An error that ended the line, for ``--json``: a finding (one for each fault of the configuration) and a recap."""
     if isinstance(error, ConfigError):
-        faults = [{"file": f.file, "line": f.line, "key": f.key, "message": f.message} for f in error.faults]
+        faults = [
+            {"file": f.file, "lineno": f.line, "key": f.key, "message": f.message} for f in error.faults
+        ]
         findings = [
             Event("finding", str(fault), data=row) for fault, row in zip(error.faults, faults, strict=True)
         ]

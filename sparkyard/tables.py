@@ -65,7 +65,7 @@ def widths(texts: Sequence[Sequence[str]], width: int) -> list[int]:
 def folded(table: str, rows: Iterable[Row], width: int) -> list[str]:
     """The rows as lines of text below a heading; a long value goes on below itself. Columns without any value are left out."""
     rows = list(rows)
-    columns = [key for key in TABLES[table] if any(cell(row.get(key)) for row in rows)]
+    columns = [key for key in TABLES[table] if any(cell(row.get(key)) for row in rows)] or list(TABLES[table])
     texts = [[*columns], *([cell(row.get(key)) for key in columns] for row in rows)]
     wide = widths(texts, width)
     return [line for text in texts for line in lines_of_row(text, wide)]

@@ -41,8 +41,10 @@ class LiveArea:
         if meter.complete and meter.label:
             self._remove([key] if key in self._rows else [])
             return
+        new = key not in self._rows
         task = self._row(key, f"{event.node} {meter.label}")
-        self._progress.update(task, completed=meter.done, total=meter.total or None, words=meter.words())
+        total = meter.total or None
+        self._progress.update(task, completed=meter.done, total=total, words=meter.words(), refresh=new)
 
     def close(self) -> None:
         self._remove(list(self._rows))

@@ -10,6 +10,8 @@ from sparkyard.reporting import amounts
 
 WINDOW = 10.0
 """Seconds that a rate looks back, and between two plain lines about one step."""
+SHORTEST = 0.5
+"""Seconds below which a rate would be noise."""
 
 
 class Meter:
@@ -39,7 +41,7 @@ class Meter:
         if self._given:
             return self._given
         (first, before), (last, after) = self._samples[0], self._samples[-1]
-        return (after - before) / (last - first) if last > first and after > before else 0.0
+        return (after - before) / (last - first) if last - first >= SHORTEST and after > before else 0.0
 
     @property
     def complete(self) -> bool:

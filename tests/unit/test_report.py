@@ -1,0 +1,283 @@
+"""Views: JSON lines against their schema, words for people at 80 columns, the record of a run."""
+
+import io
+import json
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from sparkyard.errors import ConfigError, Fault, Unreachable
+from sparkyard.events import Event, EventType
+from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
+from sparkyard.reporting import amounts
+from sparkyard.reporting.human import HumanView
+from tests.unit import happenings
+
+WHEN = datetime(2026, 11, 29, 12, 0, 0, 5000, tzinfo=UTC)
+SCHEMA = json.loads(files("sparkyard").joinpath("schemas/events.schema.json").read_text())
+GOLDEN = Path(__file__).parent / "transcript-80.txt"
+
+
+def json_lines(events):
+    stream = io.StringIO()
+    view = JsonView(stream, lambda: WHEN)
+    for event in events:
+        view.handle(event)
+    view.close()
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def human(events, *, width=80, live=False, clock=lambda: 0.0, **console):
+    stream = io.StringIO()
+    view = HumanView(Console(file=stream, width=width, **console), live=live, clock=clock)
+    for event in events:
+        view.handle(event)
+    view.close()
+    return stream.getvalue()
+
+
+def test_the_schema_is_a_schema():
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_event_type_is_valid_for_the_schema():
+    lines = json_lines(happenings.checked() + happenings.ran())
+    for line in lines:
+        Draft202012Validator(SCHEMA).validate(line)
+    assert {line["type"] for line in lines} == set(get_args(EventType))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("v", 2),
+        ("type", "step-maybe"),
+        ("status", "fine"),
+        ("time", "2026-11-29"),
+        ("node", None),
+        ("extra", 1),
+    ],
+)
+def test_the_schema_refuses_what_is_not_in_the_contract(key, value):
+    line = json_lines([happenings.started()])[0] | {key: value}
+    assert not Draft202012Validator(SCHEMA).is_valid(line)
+
+
+@pytest.mark.parametrize(
+    "type_", ["step-ok", "step-changed", "step-skipped", "step-failed", "node-unreachable", "recap"]
+)
+def test_the_schema_ties_the_status_to_the_type(type_):
+    line = next(line for line in json_lines(happenings.ran()) if line["type"] == type_)
+    assert not Draft202012Validator(SCHEMA).is_valid(line | {"status": None})
+
+
+def test_json_lines_have_the_keys_in_order_and_the_lane_of_the_run():
+    first, second = json_lines(
+        [happenings.started(), Event("finding", "é\u2028", "n", data={"x": float("nan")})]
+    )
+    assert list(first) == ["v", "type", "time", "lane", "node", "step", "status", "message", "data"]
+    assert (second["time"], second["lane"], second["message"]) == ("2026-11-29T12:00:00.005Z", "A", "é\u2028")
+    assert second["data"] == {"x": None}
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "word"),
+    [(0, "ok"), (1, "failed"), (3, "failed"), (4, "unreachable"), (6, "would-change")],
+)
+def test_the_recap_says_how_it_ended(exit_status, word):
+    assert json_lines([happenings.recap([], status=exit_status)])[0]["status"] == word
+
+
+def test_progress_is_told_once_a_second_and_at_the_end():
+    times = iter([10.0, 10.4, 11.0, 11.1])
+    stream = io.StringIO()
+    view = JsonView(stream, lambda: WHEN, lambda: next(times))
+    for done in (1, 2, 3, 9):
+        view.handle(happenings.progress(done, 9))
+    assert [json.loads(line)["data"]["progress"]["done"] for line in stream.getvalue().splitlines()] == [
+        1,
+        3,
+        9,
+    ]
+
+
+def test_an_error_becomes_findings_and_a_recap():
+    config = error_events(
+        ConfigError([Fault("a.yml", 3, "lane", "no such lane"), Fault("a.yml", 1, "all", "missing")])
+    )
+    assert [event.type for event in config] == ["finding", "finding", "recap"]
+    assert config[1].data == {"file": "a.yml", "lineno": 3, "key": "lane", "message": "no such lane"}
+    gone = error_events(Unreachable("no answer", node="spark-2", next_step="ssh spark-2"))
+    assert (gone[0].node, gone[0].data["next"], gone[1].data["status"]) == ("spark-2", "ssh spark-2", 4)
+    for line in json_lines([*config, *gone]):
+        Draft202012Validator(SCHEMA).validate(line)
+
+
+def test_the_transcript_at_80_columns():
+    assert human(happenings.checked() + happenings.ran()) == GOLDEN.read_text()
+
+
+def test_prose_stays_within_80_columns_and_commands_stay_whole():
+    text = human(happenings.checked() + happenings.ran())
+    command = happenings.checked()[3].data["actions"][0]
+    assert f"             {command}\n" in text
+    assert [line for line in text.splitlines() if len(line) > 80] == [f"             {command}"]
+
+
+def test_colour_only_where_it_is_wanted(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    events = happenings.ran()
+    assert "\x1b" not in human(events)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = human(events)
+    assert "\x1b[32mok\x1b[0m" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in human(events)
+
+
+def test_colour_changes_no_word(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stripped = "".join(
+        part.partition("m")[2] if number else part
+        for number, part in enumerate(human(happenings.ran()).split("\x1b["))
+    )
+    assert stripped == human(happenings.ran(), force_terminal=False, color_system=None)
+
+
+def test_escape_sequences_of_a_node_do_not_reach_the_terminal():
+    event = Event("step-output", node="spark-1", data={"line": "a\x1b]0;title\x07b\x1b[2Jc\rd\x9b"})
+    assert human([event]) == "spark-1 | abcd\n"
+
+
+def test_markup_is_taken_literally():
+    assert "[bold]x[/bold] :warning:" in human([Event("finding", "[bold]x[/bold] :warning:")])
+
+
+def test_output_of_a_step_needs_vv_and_output_of_no_step_is_always_shown():
+    line = {"line": "compiling"}
+    assert human([Event("step-output", node="n", step="image:x@n", data=line)]) == ""
+    stream = io.StringIO()
+    HumanView(Console(file=stream, width=80), verbose=2, live=False).handle(
+        Event("step-output", node="n", step="image:x@n", data=line)
+    )
+    assert "compiling" in stream.getvalue()
+    assert human([Event("step-output", node="n", data=line)]) == "n | compiling\n"
+
+
+def test_plain_progress_every_ten_seconds_and_at_the_end():
+    times = iter([0.0, 4.0, 10.0, 12.0, 12.0])
+    events = [
+        happenings.progress(done, 40_000_000) for done in (0, 8_000_000, 20_000_000, 40_000_000, 40_000_000)
+    ]
+    assert human(events, clock=lambda: next(times)).splitlines() == [
+        "             spark-1  model.gguf: 20.0 MB of 40.0 MB, 2.0 MB/s, 10.0 s left",
+        "             spark-1  model.gguf: 40.0 MB of 40.0 MB, 3.3 MB/s",
+    ]
+
+
+def test_on_a_terminal_the_bars_are_gone_at_the_end():
+    events = [*happenings.ran()[:3], *happenings.ran()[5:]]
+    text = human(events, live=True, force_terminal=True, legacy_windows=False, _environ={"TERM": "xterm"})
+    assert "500 MB of 1.0 GB" in text
+    assert "\x1b[2K" in text  # the live area was wiped
+    assert "\x1b[?25h" in text  # and the cursor given back
+    assert text.index("500 MB of 1.0 GB") < text.rindex("\x1b[2K") < text.index("exit status 1")
+
+
+def test_a_row_never_outlives_its_step():
+    view = HumanView(
+        Console(file=io.StringIO(), width=80, force_terminal=True, _environ={"TERM": "xterm"}), live=True
+    )
+    for event in happenings.ran()[:6]:
+        view.handle(event)
+    assert view._area is not None
+    assert view._area._rows == {}
+
+
+def test_human_view_writes_to_its_stream_and_knows_a_file_from_a_terminal(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with (tmp_path / "out").open("w", encoding="ascii") as stream:
+        view = human_view(stream)
+        view.handle(happenings.started())
+        view.handle(Event("step-start", "", "spark-1", happenings.STEP, {"title": "checkpoint"}))
+        view.close()
+    text = (tmp_path / "out").read_text()
+    assert "download ? lane A" in text  # a C locale has no middle dot
+    assert "\x1b[?25l" not in text  # no live area in a file, even with colour forced
+
+
+class GoneView:
+    def handle(self, event):
+        raise BrokenPipeError
+
+    def close(self):
+        raise BrokenPipeError
+
+
+def test_a_reader_who_goes_does_not_stop_the_others():
+    gone = []
+    stream = io.StringIO()
+    views = MultiView([GoneView(), JsonView(stream)], on_gone=lambda: gone.append(True))
+    views.handle(happenings.started())
+    views.handle(Event("finding", "still here"))
+    views.close()
+    assert gone == [True]
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_the_record_has_every_event_and_a_log_for_each_node_without_secrets(tmp_path):
+    token = 'hf_planted"token'
+    view = RecordView(tmp_path, now=lambda: WHEN)
+    view.add_secrets([token])
+    view.handle(
+        Event("step-start", "", "spark-1", "file:x@spark-1", {"actions": [f"curl {token}"], token: token})
+    )
+    view.handle(Event("step-output", f"got {token}", "spark-2", data={"line": f"export {token}"}))
+    view.handle(happenings.progress(1, 2))
+    view.close()
+    view.close()
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert set(texts) == {"events.jsonl", "spark-1.log", "spark-2.log"}
+    assert all("planted" not in text for text in texts.values())
+    assert [json.loads(line)["type"] for line in texts["events.jsonl"].splitlines()] == [
+        "step-start",
+        "step-output",
+    ]
+    assert texts["spark-2.log"] == "2026-11-29T12:00:00.005Z step-output: export ********\n"
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_950, "1.0 MB"),
+        (120_000_000, "120 MB"),
+        (5e15, "5000 TB"),
+    ],
+)
+def test_sizes(count, words):
+    assert amounts.size(count) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.416, "0.42 s"),
+        (14.24, "14.2 s"),
+        (59.96, "1 min 00 s"),
+        (3599.6, "1 h 00 min"),
+        (7800, "2 h 10 min"),
+    ],
+)
+def test_spans(seconds, words):
+    assert amounts.span(seconds) == words

@@ -18,7 +18,16 @@ from sparkyard.lab.errors import LabError, program, require_programs, require_ro
 from sparkyard.lab.hardware import write_shims
 from sparkyard.lab.network import raise_switch, remove_netns, wire
 from sparkyard.lab.places import HUB_ADDRESS, MOST_NODES, NodePlace, Place
-from sparkyard.lab.processes import cgroup_pids, end, netns_exists, netns_pids, remove_cgroup, run, start, wait_until
+from sparkyard.lab.processes import (
+    cgroup_pids,
+    end,
+    netns_exists,
+    netns_pids,
+    remove_cgroup,
+    run,
+    start,
+    wait_until,
+)
 from sparkyard.lab.wheels import model_repo
 
 Report = Callable[[str], None]
@@ -52,17 +61,23 @@ def _same_file(folder: Path, held: int) -> bool:
 def refuse_from_inside(verb: str) -> None:
     """A lab cannot be taken down by a process of its own."""
     if Path("/run/sparkyard-lab").exists():
-        raise LabError(f"this shell is inside a lab node; lab.{verb} is for the machine outside", next_step="exit")
+        raise LabError(
+            f"this shell is inside a lab node; lab.{verb} is for the machine outside", next_step="exit"
+        )
 
 
 def _claim(place: Place) -> None:
     if len(str(place.folder)) > MOST_PATH:
-        raise LabError(f"{place.folder} is too long a path for the sockets in it", next_step="set SPARKYARD_LAB")
+        raise LabError(
+            f"{place.folder} is too long a path for the sockets in it", next_step="set SPARKYARD_LAB"
+        )
     if not place.marker.exists():
         if any(place.folder.iterdir()):
             raise LabError(f"{place.folder} holds files and is not a lab; nothing was changed",
                            next_step="set SPARKYARD_LAB to a folder that is empty or new")  # fmt: skip
-        place.marker.write_text(f"A lab of sparkyard, id {place.id}. `invoke lab.down` deletes this folder.\n")
+        place.marker.write_text(
+            f"A lab of sparkyard, id {place.id}. `invoke lab.down` deletes this folder.\n"
+        )
 
 
 def up(place: Place, count: int, report: Report, *, trust: bool, base: bool) -> state.LabState:
@@ -151,7 +166,9 @@ def storage_driver(place: Place, report: Report) -> str:
     try:
         run(["unshare", "--mount", "mount", "-t", "overlay", "overlay", "-o", options, f"{scratch}/merged"])
     except LabError:
-        report(f"overlay2 does not work in {place.folder}: using vfs, which copies every layer (slow, and large)")
+        report(
+            f"overlay2 does not work in {place.folder}: using vfs, which copies every layer (slow, and large)"
+        )
         return "vfs"
     finally:
         shutil.rmtree(scratch)
@@ -160,7 +177,9 @@ def storage_driver(place: Place, report: Report) -> str:
 
 def write_known_hosts(place: Place, wanted: tuple[NodePlace, ...]) -> None:
     """Node 1 trusts every node, under the plain names that HostKeyAlias uses."""
-    lines = [f"{node.name} {' '.join((node.folder / 'hostkey.pub').read_text().split()[:2])}\n" for node in wanted]
+    lines = [
+        f"{node.name} {' '.join((node.folder / 'hostkey.pub').read_text().split()[:2])}\n" for node in wanted
+    ]
     known = place.node("spark-1").home / ".ssh" / "known_hosts"
     if not known.exists() or known.read_text() != "".join(lines):
         known.write_text("".join(lines))
@@ -172,7 +191,14 @@ def raise_hub(place: Place, report: Report) -> None:
         return
     end(lambda: netns_pids(place.switch), grace=1, what="the hub")
     folders = [word for folder in place.hub_repos for word in ("--folder", str(folder))]
-    words = [program("nsenter"), f"--net=/run/netns/{place.switch}", sys.executable, "-m", "sparkyard.lab.hub", *folders]
+    words = [
+        program("nsenter"),
+        f"--net=/run/netns/{place.switch}",
+        sys.executable,
+        "-m",
+        "sparkyard.lab.hub",
+        *folders,
+    ]
     source = str(Path(sparkyard.__file__).parents[1])
     where = ["--address", HUB_ADDRESS, "--port", "80", "--socket", str(place.hub_socket)]
     start([*words, *where], place.hub_log, {**os.environ, "PYTHONPATH": source})

@@ -15,6 +15,7 @@ PACKAGES = {
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "rsync": "rsync",
+    "ping": "iputils-ping",
     "ip": "iproute2",
     "tc": "iproute2",
     "nsenter": "util-linux",

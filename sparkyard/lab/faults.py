@@ -93,7 +93,9 @@ def ssh_connections(node: str) -> int:
 
 def hub_faults(**values: Any) -> dict[str, Any]:
     """Change how the hub misbehaves (names: ``hub_faults.FaultSettings``); without a value, all is right again."""
-    answer: dict[str, Any] = control.ask(here(), "POST" if values else "DELETE", "/lab/faults", values or None)
+    answer: dict[str, Any] = control.ask(
+        here(), "POST" if values else "DELETE", "/lab/faults", values or None
+    )
     return answer
 
 

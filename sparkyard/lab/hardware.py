@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -95,11 +94,11 @@ def _copy_classes(tree: Path) -> None:
     """A copy of /sys/class: its entries are relative links, right again once it is bound there."""
     building = tree.with_name("sysclass.new")
     shutil.rmtree(building, ignore_errors=True)
-    for name in os.listdir("/sys/class"):
-        folder = building / name
+    for kind in Path("/sys/class").iterdir():
+        folder = building / kind.name
         folder.mkdir(parents=True)
-        if name not in {"net", "infiniband"}:
-            _copy_links(Path("/sys/class", name), folder)
+        if kind.name not in {"net", "infiniband"}:
+            _copy_links(kind, folder)
     for interface in ("lo", *(leg.interface for leg in LEGS)):
         (building / "net").mkdir(exist_ok=True)
         (building / "net" / interface).symlink_to(f"/run/sysfs/class/net/{interface}")
@@ -114,7 +113,12 @@ def _copy_links(source: Path, target: Path) -> None:
 
 def _write_hca(folder: Path, node: NodePlace, device: str) -> None:
     port = folder / "ports" / "1"
-    files = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "200 Gb/sec (2X NDR)", "link_layer": "Ethernet"}
+    files = {
+        "state": "4: ACTIVE",
+        "phys_state": "5: LinkUp",
+        "rate": "200 Gb/sec (2X NDR)",
+        "link_layer": "Ethernet",
+    }
     for name, value in files.items():
         _put(port / name, value)
     _put(folder / "node_type", "1: CA")

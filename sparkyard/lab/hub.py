@@ -17,39 +17,12 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from sparkyard.lab.hub_answers import Refusal, parse_range
 from sparkyard.lab.hub_faults import Faults, Request, matches
 from sparkyard.lab.hub_files import Entry, Repositories, Snapshot, as_commits, as_info, as_refs, to_json
 
 PIECE = 256 * 1024
 PAGE = 1000
-
-
-class Refusal(Exception):  # noqa: N818 (an answer, not an error of ours)
-    """An answer other than the one asked for."""
-
-    def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = {"X-Error-Message": message, **({"X-Error-Code": code} if code else {}), **(headers or {})}
-
-
-def bad_range(size: int) -> Refusal:
-    """The answer to a range that the file does not have."""
-    return Refusal(416, "", "The range is not satisfiable", {"Content-Range": f"bytes */{size}"})
-
-
-def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """First and last byte of a single range, None for the whole."""
-    if not header.startswith("bytes=") or "," in header:
-        return None
-    first, _, last = header.removeprefix("bytes=").partition("-")
-    if not first:
-        start, end = max(0, size - int(last)), size - 1
-    else:
-        start, end = int(first), min(int(last) if last else size - 1, size - 1)
-    if start >= size or start > end:
-        raise bad_range(size)
-    return start, end
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -90,7 +63,9 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         token = "Authorization" in self.headers
-        self.faults.record(Request(self.command, path, self.headers.get("Range", ""), self.status, self.sent, token))
+        self.faults.record(
+            Request(self.command, path, self.headers.get("Range", ""), self.status, self.sent, token)
+        )
 
     @property
     def faults(self) -> Faults:
@@ -124,7 +99,11 @@ class Handler(BaseHTTPRequestHandler):
         if snapshot is None:
             raise Refusal(404, "RepoNotFound", "Repository not found")
         if name in self.faults.now.gated:
-            raise Refusal(403, "GatedRepo", f"Access to model {name} is restricted and you are not in the authorized list.")
+            raise Refusal(
+                403,
+                "GatedRepo",
+                f"Access to model {name} is restricted and you are not in the authorized list.",
+            )
         return snapshot
 
     def _check_revision(self, snapshot: Snapshot, revision: str) -> None:
@@ -186,7 +165,9 @@ class Handler(BaseHTTPRequestHandler):
         headers = {**headers, "ETag": f'"{entry.etag}"', "Accept-Ranges": "bytes"}
         if span:
             headers["Content-Range"] = f"bytes {start}-{end}/{size}"
-        self._begin(206 if span else 200, end - start + 1, {"Content-Type": "application/octet-stream", **headers})
+        self._begin(
+            206 if span else 200, end - start + 1, {"Content-Type": "application/octet-stream", **headers}
+        )
         if self.command == "GET":
             self._send_body(entry, start, end - start + 1)
 
@@ -338,7 +319,7 @@ def main(words: Sequence[str] | None = None) -> None:
     hub = Hub(*given.folder, address=given.address, port=given.port)
     if given.socket:
         hub.listen_also(given.socket)
-    print(hub.start(), flush=True)  # noqa: T201 (its log)
+    print(hub.start(), flush=True)
     threading.Event().wait()
 
 

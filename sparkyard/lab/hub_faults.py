@@ -70,7 +70,9 @@ class Faults:
         """Change some settings; an unknown one is refused."""
         known = {field.name for field in fields(FaultSettings)}
         if unknown := set(values) - known:
-            raise ValueError(f"{', '.join(sorted(unknown))}: not a fault; they are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"{', '.join(sorted(unknown))}: not a fault; they are {', '.join(sorted(known))}"
+            )
         lists = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
         with self._lock:
             self._now = FaultSettings(**{**asdict(self._now), **lists})

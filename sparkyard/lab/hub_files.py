@@ -33,7 +33,11 @@ class Entry:
         """As the tree listing tells it."""
         row: dict[str, Any] = {"type": "file", "path": self.path, "size": self.size, "oid": self.oid}
         if self.lfs:
-            row["lfs"] = {"oid": self.sha256, "size": self.size, "pointerSize": len(pointer(self.sha256, self.size))}
+            row["lfs"] = {
+                "oid": self.sha256,
+                "size": self.size,
+                "pointerSize": len(pointer(self.sha256, self.size)),
+            }
         return row
 
 
@@ -50,9 +54,18 @@ class Snapshot:
         prefix = f"{below}/" if below else ""
         inside = [entry for path, entry in self.entries.items() if path.startswith(prefix)]
         files = [entry for entry in inside if recursive or "/" not in entry.path[len(prefix) :]]
-        parents = {str(parent) for entry in inside for parent in Path(entry.path).parents if str(parent) != "."}
-        folders = [name for name in parents if name.startswith(prefix) and (recursive or "/" not in name[len(prefix) :])]
-        rows = [{"type": "directory", "path": name, "size": 0, "oid": sha1(name.encode())} for name in sorted(folders)]
+        parents = {
+            str(parent) for entry in inside for parent in Path(entry.path).parents if str(parent) != "."
+        }
+        folders = [
+            name
+            for name in parents
+            if name.startswith(prefix) and (recursive or "/" not in name[len(prefix) :])
+        ]
+        rows = [
+            {"type": "directory", "path": name, "size": 0, "oid": sha1(name.encode())}
+            for name in sorted(folders)
+        ]
         return rows + [entry.as_tree() for entry in files]
 
 
@@ -153,7 +166,13 @@ def as_refs(snapshot: Snapshot) -> dict[str, Any]:
 def as_commits(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Its one commit."""
     return [
-        {"id": snapshot.commit, "title": "The lab's files", "message": "", "date": "2026-11-01T00:00:00.000Z", "authors": []}
+        {
+            "id": snapshot.commit,
+            "title": "The lab's files",
+            "message": "",
+            "date": "2026-11-01T00:00:00.000Z",
+            "authors": [],
+        }
     ]
 
 

@@ -63,7 +63,9 @@ def read_edges(text: str) -> dict[str, list[str]]:
 
 def packages() -> list[str]:
     """Names of the packages of the engine's tree on this distribution."""
-    flags = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
+    flags = [
+        f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
+    ]
     try:
         text = run(["apt-cache", "depends", "--recurse", *flags, *ROOTS])
     except LabError as fault:
@@ -73,8 +75,18 @@ def packages() -> list[str]:
 
 def engine_tag(place: Place) -> str:
     """Name of the engine's base image: a hash of what it is made from, known without asking apt."""
-    release = [line for line in Path("/etc/os-release").read_text().splitlines() if line.startswith(("ID=", "VERSION_ID="))]
-    names = [*release, os.uname().machine, *ROOTS, LEFT_OUT.pattern, *(wheel.name for wheel in wheels(place, "engine"))]
+    release = [
+        line
+        for line in Path("/etc/os-release").read_text().splitlines()
+        if line.startswith(("ID=", "VERSION_ID="))
+    ]
+    names = [
+        *release,
+        os.uname().machine,
+        *ROOTS,
+        LEFT_OUT.pattern,
+        *(wheel.name for wheel in wheels(place, "engine")),
+    ]
     return f"{ENGINE}:{hashlib.sha256(' '.join([*names, str(FORMAT)]).encode()).hexdigest()[:12]}"
 
 
@@ -86,7 +98,10 @@ def _unpack_packages(names: Sequence[str], tree: Path) -> None:
         os.chmod(scratch, 0o755)  # noqa: S103, PTH101 (apt downloads as its own user)
         try:
             # `sh -c cd`: apt-get download writes to the working folder.
-            run(["sh", "-c", 'cd "$1" && shift && exec apt-get -q download "$@"', "sh", scratch, *names], seconds=300)
+            run(
+                ["sh", "-c", 'cd "$1" && shift && exec apt-get -q download "$@"', "sh", scratch, *names],
+                seconds=300,
+            )
         except LabError as fault:
             raise LabError("packages of the engine's base image cannot be fetched", details=fault.details,
                            next_step="apt-get update") from fault  # fmt: skip
@@ -115,7 +130,14 @@ def add_busybox(tree: Path, busybox: Path) -> None:
         link = folder / applet
         if not (link.exists() or link.is_symlink()):
             link.symlink_to("busybox")
-    for name, mode in (("etc", 0o755), ("tmp", 0o1777), ("root", 0o700), ("proc", 0o555), ("sys", 0o555), ("dev", 0o755)):
+    for name, mode in (
+        ("etc", 0o755),
+        ("tmp", 0o1777),
+        ("root", 0o700),
+        ("proc", 0o555),
+        ("sys", 0o555),
+        ("dev", 0o755),
+    ):
         (tree / name).mkdir(exist_ok=True)
         (tree / name).chmod(mode)
     (tree / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")

@@ -16,7 +16,14 @@ from sparkyard.lab.network import remove_netns, wire
 from sparkyard.lab.places import NodePlace
 from sparkyard.lab.processes import cgroup_pids, end, netns_pids, remove_cgroup, run, start, wait_until
 
-FOREIGN = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "DOCKER_HOST", "SSH_AUTH_SOCK")
+FOREIGN = (
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "DOCKER_HOST",
+    "SSH_AUTH_SOCK",
+)
 """Variables of the machine that would lead a program in a node out of it."""
 
 
@@ -59,7 +66,9 @@ def write_files(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     (node.home / ".ssh").chmod(0o700)
     (node.own / "lab-marker").write_text(marker_text(node))
-    (node.folder / "daemon.json").write_text("{}\n")  # the machine's own daemon.json would conflict with our flags
+    (node.folder / "daemon.json").write_text(
+        "{}\n"
+    )  # the machine's own daemon.json would conflict with our flags
     write_hardware(node)
     _write_etc(node, nodes)
     _write_ssh(node, nodes)
@@ -88,9 +97,15 @@ def _write_ssh(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
     public = (node.lab.keys / "id_ed25519.pub").read_text()
     secret = (node.lab.keys / "id_ed25519").read_text()
     aliases = [
-        f"Host {each.name}\n  HostName {each.management}\n  HostKeyAlias {each.name}\n  User root\n" for each in nodes
+        f"Host {each.name}\n  HostName {each.management}\n  HostKeyAlias {each.name}\n  User root\n"
+        for each in nodes
     ]
-    files = {"id_ed25519": secret, "id_ed25519.pub": public, "authorized_keys": public, "config": "\n".join(aliases)}
+    files = {
+        "id_ed25519": secret,
+        "id_ed25519.pub": public,
+        "authorized_keys": public,
+        "config": "\n".join(aliases),
+    }
     for name, text in files.items():
         path = folder / name
         if not path.exists() or path.read_text() != text:
@@ -163,7 +178,15 @@ def dockerd_words(node: NodePlace, driver: str) -> tuple[str, ...]:
         "default-runtime": "lab",
     }
     flags = [f"--{key}={value}" for key, value in settings.items()]
-    return (program("dockerd"), *flags, "--iptables=false", "-H", "unix:///run/docker.sock", "-H", f"unix://{node.socket}")
+    return (
+        program("dockerd"),
+        *flags,
+        "--iptables=false",
+        "-H",
+        "unix:///run/docker.sock",
+        "-H",
+        f"unix://{node.socket}",
+    )
 
 
 def docker_answers(node: NodePlace) -> bool:
@@ -207,7 +230,9 @@ def _named(node: NodePlace, name: str) -> set[int]:
 def wait_for_services(node: NodePlace) -> None:
     """Until sshd listens and the engine answers."""
     wait_until(lambda: listens(node, 22), 10, f"{node.name}: sshd on port 22", node.logs / "sshd.log")
-    wait_until(lambda: docker_answers(node), 30, f"{node.name}: an answer of dockerd", node.logs / "dockerd.log")
+    wait_until(
+        lambda: docker_answers(node), 30, f"{node.name}: an answer of dockerd", node.logs / "dockerd.log"
+    )
 
 
 def restart_sshd(node: NodePlace) -> None:
@@ -221,7 +246,11 @@ def restart_sshd(node: NodePlace) -> None:
 def connections(node: NodePlace) -> int:
     """How many ssh connections the node has accepted since it was made."""
     log = node.logs / "sshd.log"
-    return len(re.findall(r"^Accepted publickey", log.read_text(errors="replace"), re.MULTILINE)) if log.exists() else 0
+    return (
+        len(re.findall(r"^Accepted publickey", log.read_text(errors="replace"), re.MULTILINE))
+        if log.exists()
+        else 0
+    )
 
 
 def pids(node: NodePlace) -> set[int]:
@@ -252,4 +281,6 @@ def refuse_mounts(folder: Path) -> None:
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     below = [mount for mount in mounts if mount == str(folder) or mount.startswith(f"{folder}{os.sep}")]
     if below:
-        raise LabError(f"{folder} holds mounts, so it is not deleted", details=below, next_step=f"umount {below[-1]}")
+        raise LabError(
+            f"{folder} holds mounts, so it is not deleted", details=below, next_step=f"umount {below[-1]}"
+        )

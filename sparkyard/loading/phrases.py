@@ -1,0 +1,61 @@
+"""How values and suggestions are worded in fault messages."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_LONGEST = 48
+
+_PLACEHOLDERS = re.compile(
+    r"change[-_ ]?me|<[^>]*>|\btodo\b|\bfixme\b|\byour[-_][\w.-]+|(?:(?:x+|\d{1,3})\.){0,3}x+(?:\.(?:x+|\d{1,3})){1,3}",
+    re.IGNORECASE,
+)
+
+
+def describe(value: Any) -> str:
+    """What a value is, for ``found …``."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return quoted(value)
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+def quoted(text: str) -> str:
+    """The text in double quotes, on one line, cut when it is long."""
+    line = text.encode("unicode_escape").decode() if not text.isprintable() else text
+    shown = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return f'"{shown}"'
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`` (did you mean X?)`` or nothing."""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), sorted(names), n=1, cutoff=0.6)
+    return f" (did you mean {names[close[0]]}?)" if close else ""
+
+
+def unknown(what: str, word: str, known: Sequence[str]) -> str:
+    """``not a known key (did you mean port?)``, or with all that is known when nothing is near."""
+    hint = did_you_mean(word, known)
+    if hint or not known:
+        return f"not a known {what}{hint}"
+    return f"not a known {what}; known: {', '.join(known)}"
+
+
+def one_of(words: Iterable[Any]) -> str:
+    """``a, b or c``."""
+    names = [str(word) for word in words]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def placeholder(value: Any) -> bool:
+    """Whether a value was left as a template wrote it: CHANGEME, <your name>, x.x.x.x, TODO."""
+    return isinstance(value, str) and _PLACEHOLDERS.fullmatch(value.strip()) is not None

@@ -6,11 +6,18 @@ Sizes are bytes, times are seconds.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, Literal
 
 from sparkyard.command import Command
 from sparkyard.model import Manifest, RemoteFile
+
+
+def amount(files: Collection[RemoteFile]) -> str:
+    """How many files and how many bytes, in words."""
+    return f"{len(files)} file{'' if len(files) == 1 else 's'}, {sum(file.size for file in files)} bytes,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +46,29 @@ class WriteFile:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Download files of a checkpoint into ``folder`` on the head; each is verified before it gets its name."""
+    """Download files of a checkpoint into ``folder`` on the head; each is verified before it gets its name.
+
+    ``way``: by the hub client, by own ranged HTTP, or as fits the endpoint. ``ledger`` gets a line for each verified file.
+    """
 
     manifest: Manifest
     folder: str
     files: tuple[RemoteFile, ...]
     endpoint: str | None = None
+    ledger: str = ""
+    way: Literal["auto", "client", "http"] = "auto"
 
     def shown(self) -> str:
-        size = sum(file.size for file in self.files)
-        return f"download {len(self.files)} files, {size} bytes, of {self.manifest.repo}@{self.manifest.commit} to {self.folder}"
+        what = f"download {amount(self.files)} of {self.manifest.repo}@{self.manifest.commit}"
+        return f"{what} to {self.folder}"
 
 
 @dataclass(frozen=True, slots=True)
 class CopyFiles:
-    """Copy files from the head's ``source`` folder to ``target`` on the node, by rsync over the link address."""
+    """Copy files from the head's ``source`` folder to ``target`` on the node, by rsync over the link address.
+
+    ``source`` alone may start with ``<discovered: home>``: it is the head's home, which the node's answers do not tell.
+    """
 
     source: str
     target: str
@@ -61,26 +76,44 @@ class CopyFiles:
     address: str
 
     def shown(self) -> str:
-        size = sum(file.size for file in self.files)
-        return (
-            f"rsync {len(self.files)} files, {size} bytes, from {self.source} to {self.address}:{self.target}"
-        )
+        return f"rsync {amount(self.files)} from {self.source} to {self.address}:{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A file at ``origin`` that somebody already has and that may be ``file``."""
+
+    file: RemoteFile
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
 class Prove:
-    """Read files on the node and compare their content with the manifest; write the node's ledger.
+    """Read files on the node, compare their content with the manifest, keep the proofs in the node's ledger.
 
-    A file whose content differs is renamed away to be fetched or copied again.
+    Attributes:
+        files: read in their places; one whose content differs is removed, to be fetched or copied again.
+        ledger: the node's file of proofs for this checkpoint.
+        arrived: read in ``.incoming``, then given their names.
+        offered: read where they are, then hard-linked (copied from another filesystem); the originals are left alone.
+        held: every file that must be proven before ``seal`` is written with ``seal_text``.
     """
 
     folder: str
     files: tuple[RemoteFile, ...]
     ledger: str
+    arrived: tuple[RemoteFile, ...] = ()
+    offered: tuple[Offer, ...] = ()
+    held: tuple[RemoteFile, ...] = ()
+    seal: str = ""
+    seal_text: str = field(default="", repr=False)
 
     def shown(self) -> str:
-        size = sum(file.size for file in self.files)
-        return f"read {len(self.files)} files, {size} bytes, in {self.folder} and compare their sha256"
+        reading = (*self.files, *self.arrived, *(offer.file for offer in self.offered))
+        if not reading:
+            return f"write {self.seal}"
+        where = self.folder if not self.offered else str(PurePosixPath(self.offered[0].origin).parent)
+        return f"read {amount(reading)} in {where}, compare their content, write {self.seal}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class Counts:
 def settled(events: Iterable[Event]) -> dict[tuple[str, ...], tuple[str, str]]:
     """The node and last word of each step, so that a step planned and then changed counts once.
 
-    The same step in two verbs of one line is two steps; an event without a step stands for itself.
+    The same step in two verbs of one line is two steps; an event without a step stands for itself; a node is unreachable
+    once a verb, whatever was asked of it.
     """
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     verb = 0
@@ -51,7 +52,8 @@ def settled(events: Iterable[Event]) -> dict[tuple[str, ...], tuple[str, str]]:
         verb += event.type == "run-start"
         word = WORDS.get(event.type)
         if word and event.node:
-            found[str(verb), event.node, event.step or f"#{number}"] = (event.node, word)
+            place = word if word == "unreachable" else event.step or f"#{number}"
+            found[str(verb), event.node, place] = (event.node, word)
     return found
 
 

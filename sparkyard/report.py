@@ -34,23 +34,22 @@ class View(Protocol):
     def handle(self, event: Event) -> None: ...
 
     def close(self) -> None:
-        """Show what was kept back, and leave the terminal as it was found. May be called twice."""
+        """Show what was kept back, and leave the terminal as it was found. More events may follow, and another close."""
         ...
 
 
 class JsonLines:
-    """Writes each event as one JSON line, with the lane that the last ``run-start`` named."""
+    """Events as JSON lines, with the lane that the last ``run-start`` named."""
 
-    def __init__(self, stream: TextIO, now: Now = now_utc) -> None:
-        self._stream = stream
+    def __init__(self, now: Now = now_utc) -> None:
         self._now = now
         self._lane = ""
 
-    def write(self, event: Event, secrets: Iterable[str] = ()) -> None:
+    def line(self, event: Event, secrets: Iterable[str] = ()) -> str:
+        """The line of one event, with its line end."""
         if event.type == "run-start":
             self._lane = str(event.data.get("lane") or "")
-        self._stream.write(jsonline.as_line(event, self._lane, self._now(), secrets) + "\n")
-        self._stream.flush()
+        return jsonline.as_line(event, self._lane, self._now(), secrets) + "\n"
 
 
 class JsonView:
@@ -62,13 +61,15 @@ class JsonView:
     def __init__(
         self, stream: TextIO, now: Now = now_utc, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._lines = JsonLines(stream, now)
+        self._stream = stream
+        self._lines = JsonLines(now)
         self._clock = clock
         self._told: dict[tuple[str, str], float] = {}
 
     def handle(self, event: Event) -> None:
         if "progress" not in event.data or self._due(event):
-            self._lines.write(event)
+            self._stream.write(self._lines.line(event))
+            self._stream.flush()
 
     def _due(self, event: Event) -> bool:
         progress, now = event.data["progress"], self._clock()
@@ -92,8 +93,8 @@ class RecordView:
         self._folder = folder
         self._secrets = tuple(secrets)
         self._now = now
-        self._logs: dict[str, TextIO] = {}
-        self._events = JsonLines(self._open("events.jsonl"), now)
+        self._files: dict[str, TextIO] = {}
+        self._lines = JsonLines(now)
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
         """More values to mask from now on: some are known only once the lane is loaded."""
@@ -102,22 +103,22 @@ class RecordView:
     def handle(self, event: Event) -> None:
         if "progress" in event.data:  # thousands of lines that say nothing afterwards
             return
-        self._events.write(event, self._secrets)
+        self._write("events.jsonl", self._lines.line(event, self._secrets))
         if event.node:
-            log = self._open(f"{event.node}.log")
-            log.writelines(f"{line}\n" for line in self._log_lines(event))
-            log.flush()
+            self._write(f"{event.node}.log", *(f"{line}\n" for line in self._log_lines(event)))
 
     def close(self) -> None:
-        for stream in self._logs.values():
-            stream.close()
+        """Close the files; an event after this opens them again."""
+        while self._files:
+            self._files.popitem()[1].close()
 
-    def _open(self, name: str) -> TextIO:
-        if name not in self._logs:
+    def _write(self, name: str, *lines: str) -> None:
+        if name not in self._files:
             path = self._folder / name.replace("/", "_")
             path.touch(mode=0o600)
-            self._logs[name] = path.open("a", encoding="utf-8", errors="replace")
-        return self._logs[name]
+            self._files[name] = path.open("a", encoding="utf-8", errors="replace")
+        self._files[name].writelines(lines)
+        self._files[name].flush()
 
     def _log_lines(self, event: Event) -> list[str]:
         data = event.data

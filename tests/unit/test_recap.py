@@ -38,3 +38,9 @@ def test_nodes_without_events_are_counted_in_the_given_order():
 
 def test_findings_and_output_are_not_counted():
     assert count([Event("finding", node="n"), Event("step-output", node="n", step="s"), Event("recap")]) == {}
+
+
+def test_a_node_is_unreachable_once_a_verb():
+    gone = [Event("node-unreachable", node="n", step=step) for step in ("", "file:a@n", "file:b@n")]
+    assert count(gone)["n"] == Counts(unreachable=1)
+    assert count([Event("run-start"), *gone, Event("run-start"), *gone])["n"] == Counts(unreachable=2)

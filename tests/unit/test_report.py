@@ -242,6 +242,8 @@ def test_the_record_has_every_event_and_a_log_for_each_node_without_secrets(tmp_
     view.handle(Event("step-output", f"got {token}", "spark-2", data={"line": f"export {token}"}))
     view.handle(happenings.progress(1, 2))
     view.close()
+    view.handle(Event("recap"))
+    view.close()
     view.close()
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(texts) == {"events.jsonl", "spark-1.log", "spark-2.log"}

@@ -251,6 +251,7 @@ def test_the_record_has_every_event_and_a_log_for_each_node_without_secrets(tmp_
     assert [json.loads(line)["type"] for line in texts["events.jsonl"].splitlines()] == [
         "step-start",
         "step-output",
+        "recap",
     ]
     assert texts["spark-2.log"] == "2026-11-29T12:00:00.005Z step-output: export ********\n"
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())

@@ -14,7 +14,8 @@ from sparkyard.actions import StartContainer, StopContainer
 from sparkyard.command import Command, mask
 from sparkyard.diagnosis import LAST_LINES, run_refused
 from sparkyard.errors import Interrupted, SparkyardError, StepFailed
-from sparkyard.executors.watch import LogFile, Watch
+from sparkyard.executors.news import LogFile, News
+from sparkyard.executors.watch import Watch
 from sparkyard.world import Completed, Shell, World
 
 LABEL = "sparkyard.lane"
@@ -40,7 +41,7 @@ def start_container(action: StartContainer, node: str, world: World) -> None:
     if action.gate_log:
         _await_gate(action, world, watch, lambda: watch.gate_seen)
     elif action.gate_port:
-        with _Port(shell, action.gate_port) as port:
+        with _Port(shell, action.gate_port, world.watches.news) as port:
             _await_gate(action, world, watch, port.open)
 
 
@@ -77,6 +78,7 @@ def _remove_created(shell: Shell, container: str) -> bool:
 
 def _await_gate(action: StartContainer, world: World, watch: Watch, seen: Callable[[], bool]) -> None:
     began = time.monotonic()
+    news = world.watches.news.count
     while not seen():
         if world.cancelled.is_set():
             raise Interrupted("interrupted while waiting for a rank", node=watch.node)
@@ -84,7 +86,8 @@ def _await_gate(action: StartContainer, world: World, watch: Watch, seen: Callab
         waited = time.monotonic() - began
         if waited > action.gate_timeout:
             raise _late(action, world, watch)
-        world.watches.wait_for_news(min(LOOK, max(0.01, action.gate_timeout - waited)))
+        world.watches.news.wait(min(LOOK, max(0.01, action.gate_timeout - waited)), news)
+        news = world.watches.news.count
     world.say(f"{_gate(action)} after {time.monotonic() - began:.1f} s")
 
 
@@ -127,8 +130,8 @@ def listening_pattern(host: str, port: int) -> str:
 class _Port:
     """A wait for a listening socket on the node, in the background."""
 
-    def __init__(self, shell: Shell, where: tuple[str, int]) -> None:
-        self._shell, self._where = shell, where
+    def __init__(self, shell: Shell, where: tuple[str, int], news: News) -> None:
+        self._shell, self._where, self._news = shell, where, news
         self._leave = threading.Event()
         self._seen = threading.Event()
         self._error: SparkyardError | None = None
@@ -157,6 +160,7 @@ class _Port:
             return
         except SparkyardError as error:
             self._error = error
+        self._news.tell()
 
 
 def stop_container(action: StopContainer, node: str, world: World) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
@@ -24,6 +23,7 @@ from sparkyard.diagnosis import (
     stall,
 )
 from sparkyard.errors import Interrupted, SparkyardError, StepFailed
+from sparkyard.executors.news import LogFile, News
 from sparkyard.world import Completed, Shell, World
 
 KEPT = 400
@@ -65,31 +65,11 @@ def _demand_absent(done: Completed) -> None:
         raise LostTrackError(" ".join(said.split()) or f"docker ended with status {done.status}")
 
 
-class LogFile:
-    """The saved log of one container, 0600: its lines as Docker gives them, with their times."""
-
-    def __init__(self, folder: Path, node: str, container: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{node}-{container}.log"
-        opened = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._file = os.fdopen(opened, "w", encoding="utf-8", buffering=1)
-        self._lock = threading.Lock()
-
-    def add(self, line: str) -> None:
-        with self._lock:
-            if not self._file.closed:
-                self._file.write(line + "\n")
-
-    def close(self) -> None:
-        with self._lock:
-            self._file.close()
-
-
 class Watch:
     """One watched container. Its threads end with the container, with ``close``, or when track of it is lost."""
 
     def __init__(
-        self, world: World, node: str, container: str, *, log: LogFile, news: threading.Condition, gate: str
+        self, world: World, node: str, container: str, *, log: LogFile, news: News, gate: str
     ) -> None:
         self.node, self.container = node, container
         self.ended: Ending | None = None
@@ -111,7 +91,7 @@ class Watch:
 
     def lines(self, count: int) -> tuple[str, ...]:
         """The last log lines, without Docker's times."""
-        with self._news:
+        with self._news.lock:
             return tuple(self._lines)[-count:]
 
     def leave(self) -> None:
@@ -181,7 +161,7 @@ class Watch:
             return
         self._log.add(line)
         text = line[stamp.end() :] if stamp else line
-        with self._news:
+        with self._news.lock:
             self._stamp = stamp[1] if stamp else self._stamp
             self._lines.append(text)
             if stamp:
@@ -189,7 +169,7 @@ class Watch:
             self.last_heard = time.monotonic()
             if self._gate is not None and self._gate.search(text):
                 self.gate_seen = True
-            self._news.notify_all()
+            self._news.tell()
 
     def _end(self, state: str | None) -> None:
         """Record the end, once the log has arrived."""
@@ -210,9 +190,9 @@ class Watch:
         return guard_of(done.text)
 
     def _set(self, found: Ending) -> None:
-        with self._news:
+        with self._news.lock:
             self.ended = self.ended or found
-            self._news.notify_all()
+            self._news.tell()
 
 
 class Watches:
@@ -220,25 +200,25 @@ class Watches:
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
-        self._news = threading.Condition(threading.RLock())
+        self.news = News()
         self._all: dict[tuple[str, str], Watch] = {}
 
     def start(self, world: World, node: str, container: str, gate: str = "") -> Watch:
         """Watch a running container; an earlier watch of that name is closed. ``gate`` is a regex looked for in its log."""
         self.release(node, container)
         log = LogFile(self._logs, node, container)
-        watch = Watch(world, node, container, log=log, news=self._news, gate=gate)
-        with self._news:
+        watch = Watch(world, node, container, log=log, news=self.news, gate=gate)
+        with self.news.lock:
             self._all[node, container] = watch
         return watch.begin()
 
     def watched(self, node: str, container: str) -> bool:
-        with self._news:
+        with self.news.lock:
             return (node, container) in self._all
 
     def release(self, node: str, container: str) -> None:
         """Watch it no more: its end is wanted."""
-        with self._news:
+        with self.news.lock:
             watch = self._all.pop((node, container), None)
         if watch is not None:
             watch.close()
@@ -264,15 +244,9 @@ class Watches:
             text, next_step, details = stall(log_silence, self.last_lines(LAST_LINES))
             raise StepFailed(text, next_step=next_step, details=details)
 
-    def wait_for_news(self, seconds: float) -> None:
-        """Return at the next log line or end of any rank, at the latest after ``seconds``."""
-        with self._news:
-            if not any(watch.ended for watch in self._all.values()):
-                self._news.wait(seconds)
-
     def close(self) -> None:
         """End all watching; the containers go on."""
-        with self._news:
+        with self.news.lock:
             watches = list(self._all.values())
             self._all.clear()
         for watch in watches:
@@ -281,7 +255,7 @@ class Watches:
             watch.close()
 
     def _present(self) -> tuple[Watch, ...]:
-        with self._news:
+        with self.news.lock:
             return tuple(self._all.values())
 
     def _death(self) -> StepFailed:

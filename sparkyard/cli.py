@@ -20,7 +20,7 @@ from invoke.program import Program
 from invoke.tasks import Task
 
 from sparkyard import __version__
-from sparkyard.errors import SparkyardError
+from sparkyard.errors import Interrupted, SparkyardError
 from sparkyard.options import HELP, SHARED, settle
 
 if TYPE_CHECKING:
@@ -45,19 +45,11 @@ class LaneTask(Task[Any]):
 
 
 def _argument(name: str, default: Any) -> Argument:
-    kind = (
-        list
-        if isinstance(default, tuple)
-        else int
-        if name == "verbose"
-        else type(default)
-        if default is not None
-        else str
-    )
+    kind = type(default) if isinstance(default, bool | int) else list
     flag = name.replace("_", "-")
     return Argument(
         names=SHORT.get(name, (flag,)),
-        attr_name=name,
+        attr_name=name if name != SHORT.get(name, (flag,))[0] else None,
         kind=kind,
         default=[] if kind is list else default,
         help=HELP[flag],
@@ -90,7 +82,9 @@ class LaneExecutor(Executor):
             status = self._line.fail(error) if self._line else _usage(error, json)
             result = None
         except KeyboardInterrupt:
-            raise Exit("interrupted", code=130) from None
+            error = Interrupted("interrupted; nothing was left running")
+            status = self._line.fail(error) if self._line else error.status
+            result = None
         finally:
             if self._line is not None:
                 self._line.close()

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Any
 
-from sparkyard import facts
 from sparkyard.actions import Action, Prove, Request, StartContainer, StopContainer, WaitReady
+from sparkyard.asking import ask, ask_all
 from sparkyard.errors import Interrupted, SparkyardError, Unreachable, worst
 from sparkyard.events import Emit, Event, EventType
-from sparkyard.plan import Answers, Plan, Question, Step, Verdict
+from sparkyard.plan import Answers, Plan, Step, Verdict
 from sparkyard.step_world import StepWorld, Surroundings
-from sparkyard.system import SYSTEM
 from sparkyard.verdicts import error_data, failure, is_bad, is_final, judged, postponed
 
 ROUNDS = 3
@@ -50,6 +50,7 @@ class Walk:
     statuses: list[int] = field(default_factory=list)
     unreachable: set[str] = field(default_factory=set)
     started: set[tuple[str, str]] = field(default_factory=set)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Engine:
@@ -88,28 +89,12 @@ class Engine:
     # asking
 
     def _ask_all(self, walk: Walk, nodes: Iterable[str]) -> None:
-        asked = [(node, walk.plan.questions(node)) for node in nodes]
-        with ThreadPoolExecutor(max(len(asked), 1)) as pool:
-            answers = pool.map(lambda pair: self._ask_or_error(*pair), asked)
-        for (node, _questions), answer in zip(asked, answers, strict=True):
+        asked = {node: walk.plan.questions(node) for node in nodes}
+        for node, answer in ask_all(self._around, asked).items():
             if isinstance(answer, Answers):
                 walk.answers[node], walk.stamps[node] = answer, walk.generation
             else:
                 self._unanswered(walk, node, answer)
-
-    def _ask_or_error(self, node: str, questions: tuple[Question, ...]) -> Answers | SparkyardError:
-        try:
-            return self._ask(node, questions)
-        except SparkyardError as error:
-            return error
-
-    def _ask(self, node: str, questions: tuple[Question, ...]) -> Answers:
-        """One round trip. Raises Unreachable, CouldNotCheck."""
-        if not questions:
-            return Answers(node)
-        wanted = tuple(dict.fromkeys((SYSTEM, *questions)))
-        done = self._around.shell(node).run(facts.command(wanted))
-        return facts.parse(self._around.inventory.node(node), wanted, done.out)
 
     def _unanswered(self, walk: Walk, node: str, error: SparkyardError) -> None:
         if isinstance(error, Interrupted):
@@ -234,13 +219,13 @@ class Engine:
                 break
             if world is None:
                 self._emit(Event("step-start", verdict.reason, step.node, step.id, self._data(step, verdict)))
-                world = StepWorld(self._around, step, self._emit)
+                world = StepWorld(self._around, step, self._emit, walk.results.setdefault(step.id, {}))
             self._execute(walk, step, verdict, world)
             acted += verdict.actions
             if not step.recheck:
-                verdict = Verdict("ok", verdict.reason, data=world.results)
+                verdict = Verdict("ok", verdict.reason, data={**verdict.data, **world.results})
                 break
-            verdict = judged(step, self._ask(step.node, step.questions))
+            verdict = judged(step, ask(self._around, step.node, step.questions))
         if verdict.state not in ("ok", "skipped"):
             raise failure(step, verdict, acted=bool(acted))
         self._done(walk, step, verdict, acted, time.monotonic() - began)
@@ -261,7 +246,7 @@ class Engine:
         """The node's answers, asked again if anything has been changed since."""
         if not step.questions or walk.stamps[step.node] == walk.generation:
             return walk.answers[step.node]
-        return self._ask(step.node, step.questions)
+        return ask(self._around, step.node, step.questions)
 
     def _undo(self, walk: Walk) -> None:
         """After a failure: stop what this plan started, on every node at once."""
@@ -279,7 +264,7 @@ class Engine:
         for action in mine:
             step = Step("service", "undo", node, "stop what this run started", lambda _answers: Verdict("ok"))
             try:
-                EXECUTORS[type(action)](action, node, StepWorld(self._around, step, self._emit))
+                EXECUTORS[type(action)](action, node, StepWorld(self._around, step, self._emit, {}))
                 self._emit(Event("finding", f"stopped again: {action.shown()}", node, data={"kind": "undo"}))
             except SparkyardError as error:
                 self._emit(
@@ -327,7 +312,15 @@ class Engine:
         walk.outcomes[step.id] = "failed"
         walk.statuses.append(error.status)
         kind: EventType = "node-unreachable" if isinstance(error, Unreachable) else "step-failed"
-        self._emit(Event(kind, error.message, step.node, step.id, {"title": step.title, **error_data(error)}))
+        self._emit(
+            Event(
+                kind,
+                error.message,
+                step.node,
+                step.id,
+                {"title": step.title, **walk.results.get(step.id, {}), **error_data(error)},
+            )
+        )
 
 
 def _settled(walk: Walk, need: str) -> bool:

@@ -9,17 +9,17 @@ from typing import Any
 from sparkyard.errors import UsageError
 
 HELP = {
-    "lane": "lane to work on (A, B, C, D, lab, ...); default: the inventory's, or what runs now",
-    "inventory": "folder with hosts.yml, or its name below inventory/; default: inventory/my",
-    "recipes": "further folder with recipes; may be repeated",
-    "limit": "only these nodes: names, globs, groups, !not, separated by commas",
-    "only": "only these parts: preflight,checkpoint,image,file,service,verify",
-    "set": "setting=value for this line, before all files; may be repeated",
+    "lane": "=NAME: lane to work on (A, B, ..., lab); default: the inventory's, or what runs now",
+    "inventory": "=FOLDER: with hosts.yml, or a name below inventory/; default: my",
+    "recipes": "=FOLDER: further recipes; may be repeated",
+    "limit": "=WHO: only these nodes: names, globs, groups, !not, with commas",
+    "only": "=PARTS: of preflight,checkpoint,image,file,service,verify",
+    "set": "=KEY=VALUE: a setting for this line, over all files; may be repeated",
     "check": "ask and show what would be done; change nothing",
     "diff": "show what changes in files",
     "deep": "read every byte again instead of trusting the ledger",
     "yes": "answer yes to what would be destroyed or interrupted",
-    "lock-wait": "seconds to wait for another sparkyard to end",
+    "lock-wait": "=SECONDS: how long to wait for another sparkyard to end",
     "json": "one JSON object a line instead of words",
     "verbose": "more words; -vv shows output of commands",
 }
@@ -72,6 +72,8 @@ def _settle(name: str, default: Any, given: Sequence[Mapping[str, Any]]) -> Any:
         return tuple(item for value in values for item in value)
     if name == "verbose":
         return max(values, default=0)
+    if default is None:  # parsed as lists, so that a second value is seen here and not lost
+        values = [item for value in values for item in value]
     different = list(dict.fromkeys(values))
     if len(different) > 1:
         flag = name.replace("_", "-")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from sparkyard.command import mask
 from sparkyard.events import Emit, Event
 from sparkyard.model import Inventory, Node
 from sparkyard.plan import Step
-from sparkyard.world import Shell
+from sparkyard.world import Result, Shell
 
 if TYPE_CHECKING:
     from sparkyard.executors.watch import Watches
@@ -74,11 +73,11 @@ class Surroundings:
 class StepWorld:
     """The ``World`` of one step that acts."""
 
-    def __init__(self, around: Surroundings, step: Step, emit: Emit) -> None:
+    def __init__(self, around: Surroundings, step: Step, emit: Emit, results: dict[str, Any]) -> None:
         self._around = around
         self._step = step
         self._emit = emit
-        self.results: dict[str, Any] = {}
+        self.results = results
 
     @property
     def inventory(self) -> Inventory:
@@ -116,11 +115,10 @@ class StepWorld:
     def progress(self, done: int, total: int, label: str, unit: str = "bytes") -> None:
         self._output("", {"progress": {"done": done, "total": total, "label": label, "unit": unit}})
 
-    def verdict(self, asked: str, answered: str, result: str) -> None:
+    def verdict(self, asked: str, answered: str, result: Result) -> None:
         """What a verify check asked, what came back, and pass, fail, not supported (published) or could not check."""
-        masked: Callable[[str], str] = lambda text: mask(text, self._around.secrets)  # noqa: E731
-        self.results = {"asked": masked(asked), "answered": masked(answered), "result": result}
-        self._emit(Event("step-output", "", self._step.node, self._step.id, self.results))
+        told = {"asked": asked, "answered": answered, "result": result}
+        self.results |= {name: mask(text, self._around.secrets) for name, text in told.items()}
 
     def _output(self, message: str, data: dict[str, Any]) -> None:
         self._emit(Event("step-output", message, self._step.node, self._step.id, data))

@@ -1,0 +1,36 @@
+"""Asks nodes: one round trip each, all nodes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from sparkyard import facts
+from sparkyard.errors import SparkyardError
+from sparkyard.plan import Answers, Question
+from sparkyard.step_world import Surroundings
+from sparkyard.system import SYSTEM
+
+
+def ask(around: Surroundings, node: str, questions: tuple[Question, ...]) -> Answers:
+    """The answers of one node, and what was discovered on it. Raises Unreachable, CouldNotCheck, Interrupted."""
+    if not questions:
+        return Answers(node)
+    wanted = tuple(dict.fromkeys((SYSTEM, *questions)))
+    done = around.shell(node).run(facts.command(wanted))
+    return facts.parse(around.inventory.node(node), wanted, done.out)
+
+
+def ask_all(
+    around: Surroundings, wanted: Mapping[str, tuple[Question, ...]]
+) -> dict[str, Answers | SparkyardError]:
+    """The answers of several nodes, or for each the reason why there are none."""
+
+    def one(node: str) -> Answers | SparkyardError:
+        try:
+            return ask(around, node, wanted[node])
+        except SparkyardError as error:
+            return error
+
+    with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
+        return dict(zip(wanted, pool.map(one, wanted), strict=True))

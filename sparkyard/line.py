@@ -1,0 +1,286 @@
+"""One line as typed: loads and checks everything, takes the locks, walks the plan of each task, and ends with one recap."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from sparkyard import load, selection, state
+from sparkyard.cli import project_folder
+from sparkyard.engine import Engine, Mode
+from sparkyard.errors import Interrupted, SparkyardError, UsageError, worst
+from sparkyard.events import Event
+from sparkyard.known_hosts import Keys
+from sparkyard.locks import Locks, parse_wait
+from sparkyard.model import Inventory, Lane
+from sparkyard.options import Options
+from sparkyard.plan import Plan
+from sparkyard.recap import count
+from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
+from sparkyard.step_world import Surroundings
+
+UNLOCKED = ("status", "logs", "render", "config", "show")
+"""Verbs that only look: they take no lock and leave no record."""
+
+
+class LineEnded(SparkyardError):
+    """A task failed and has said so; the tasks after it are not run."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("")
+        self.status = status
+
+
+class Line:
+    """Everything that the tasks of one line share.
+
+    Args:
+        options: the shared flags.
+        verbs: the names of its tasks, in order.
+    """
+
+    def __init__(self, options: Options, verbs: Sequence[str]) -> None:
+        self.options = options
+        self.verbs = tuple(verbs)
+        self.project = project_folder()
+        self.began = time.monotonic()
+        self.statuses: list[int] = []
+        self._events: list[Event] = []
+        self._record: state.RunRecord | None = None
+        self._run_folder: Path | None = None
+        self._spare: tempfile.TemporaryDirectory[str] | None = None
+        self._watch_signals()
+
+    # what is loaded
+
+    @cached_property
+    def folder(self) -> Path:
+        """The inventory's folder."""
+        return load.find_inventory(self.options.inventory, self.project, os.environ)
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        """The inventory alone, for verbs that need no lane."""
+        return load.load_inventory(self.folder, environ=os.environ, sets=self.options.set)
+
+    @cached_property
+    def lane(self) -> Lane:
+        """The lane that was asked for, or the inventory's."""
+        return self.lane_named(self.options.lane)
+
+    def lane_named(self, name: str | None) -> Lane:
+        """A lane of this inventory. Raises ConfigError with every fault of inventory, recipe and settings."""
+        return load.load_all(
+            self.folder,
+            load.find_recipes(self.project, [Path(folder) for folder in self.options.recipes]),
+            name,
+            environ=os.environ,
+            sets=self.options.set,
+        )
+
+    @cached_property
+    def nouns(self) -> tuple[str, ...]:
+        return selection.chosen_nouns(self.options.only)
+
+    @cached_property
+    def folders(self) -> state.Folders:
+        return state.folders()
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self.folders.state)
+
+    @cached_property
+    def around(self) -> Surroundings:
+        return Surroundings(self.inventory, self.folders.state, self.run_folder, self.keys)
+
+    @property
+    def run_folder(self) -> Path:
+        """The run record's folder; a temporary one for lines that must change nothing."""
+        if self._run_folder is None:
+            self._spare = tempfile.TemporaryDirectory(prefix="sparkyard-")
+            self._run_folder = Path(self._spare.name)
+        return self._run_folder
+
+    # what is told
+
+    @cached_property
+    def view(self) -> MultiView:
+        first = (
+            JsonView(sys.stdout)
+            if self.options.json
+            else human_view(sys.stdout, verbose=self.options.verbose)
+        )
+        return MultiView([first], on_gone=self._reader_gone)
+
+    def emit(self, event: Event) -> None:
+        """Show an event and keep what the recap counts."""
+        if event.type != "step-output":
+            self._events.append(event)
+        self.view.handle(event)
+
+    def say(self, message: str, **data: Any) -> None:
+        self.emit(Event("finding", message, data=data))
+
+    # what is run
+
+    def run(self, plan: Plan, secrets: Sequence[str] = ()) -> None:
+        """Walk the plan of one task. Raises LineEnded when it failed."""
+        chosen = selection.chosen_nodes(self.inventory, self.options.limit)
+        plan = plan.chosen(chosen, self.nouns)
+        quiet = plan.verb in UNLOCKED or self.options.check
+        if not quiet:
+            self._open_record(plan, secrets)
+        self.around.secrets = tuple(dict.fromkeys((*self.around.secrets, *secrets)))
+        self._start_event(plan)
+        if not quiet:
+            self.locks.take([self.around.shell(node) for node in plan.nodes()])
+        status = self.engine.run(plan)
+        self.statuses.append(status)
+        if status not in (0, 6):
+            raise LineEnded(status)
+
+    @cached_property
+    def locks(self) -> Locks:
+        typed = " ".join((Path(sys.argv[0]).name, *self.verbs))
+        return Locks(typed, parse_wait(self.options.lock_wait), self._lock_lost, self.around.stop)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return Engine(self.around, self.emit, Mode(self.options.check, self.options.diff), self._confirm)
+
+    def _start_event(self, plan: Plan) -> None:
+        data = {
+            "verb": plan.verb,
+            "lane": plan.lane,
+            "nodes": list(plan.nodes()),
+            "check": self.options.check,
+            "stand_in": self.inventory.stand_in,
+        }
+        self.emit(Event("run-start", data=data))
+
+    def _open_record(self, plan: Plan, secrets: Sequence[str]) -> None:
+        if self._record is None:
+            verbs = "-".join(dict.fromkeys(self.verbs))
+            self._run_folder = state.make_run_folder(self.folders.runs, verbs, plan.lane)
+            self._record = replace(
+                state.new_record(verbs, plan.lane, plan.nodes()), stand_in=self.inventory.stand_in
+            )
+            self._record_view = RecordView(self._run_folder, secrets)
+            self.view.add(self._record_view)
+        self._record_view.add_secrets(secrets)
+        self._record.write(self.run_folder, secrets)
+
+    def _confirm(self, destroyed: list[str]) -> bool:
+        """Ask before something is destroyed, with the locks released while a person thinks."""
+        if self.options.yes:
+            return True
+        if self.options.json or not sys.stdin.isatty():
+            raise UsageError(
+                "; ".join(destroyed), next_step="type the same line with --yes if that is wanted"
+            )
+        shells = [self.around.shell(node.name) for node in self.inventory.nodes]
+        self.locks.release()
+        self.view.handle(
+            Event("finding", "this would be destroyed or interrupted:", data={"details": destroyed})
+        )
+        self._asking = True
+        try:
+            answer = input("Type yes to go on: ")
+        finally:
+            self._asking = False
+        self.locks.take(shells)
+        return answer.strip() == "yes"
+
+    # how it ends
+
+    def finish(self) -> int:
+        """The recap and the exit status of a line whose tasks have all run."""
+        status = worst(self.statuses)
+        if any(event.type == "run-start" for event in self._events):
+            self._recap(status)
+        return status
+
+    def fail(self, error: SparkyardError) -> int:
+        """Show an error that ended the line; returns its exit status."""
+        if not isinstance(error, LineEnded):
+            self.statuses.append(error.status)
+            self._show_error(error)
+        return self.finish() or error.status
+
+    def _show_error(self, error: SparkyardError) -> None:
+        started = any(event.type == "run-start" for event in self._events)
+        if self.options.json:
+            for event in error_events(error):
+                if not (started and event.type == "recap"):
+                    self.emit(event)
+        else:
+            self.view.close()
+            sys.stdout.flush()
+            sys.stderr.write(f"error: {error}\n")
+
+    def _recap(self, status: int) -> None:
+        nodes = [n for e in self._events if e.type == "run-start" for n in e.data["nodes"]]
+        counts = count(self._events, dict.fromkeys(nodes))
+        data: dict[str, Any] = {
+            "status": status,
+            "nodes": {node: c.data() for node, c in counts.items()},
+            "seconds": round(time.monotonic() - self.began, 3),
+            "check": self.options.check,
+            "stand_in": self.inventory.stand_in,
+        }
+        if self._record is not None:
+            data["record"] = str(self.run_folder)
+            ended = state.timestamp(datetime.now(UTC))
+            replace(self._record, ended=ended, status=status).write(self.run_folder, self.around.secrets)
+        self.emit(Event("recap", data=data))
+
+    def close(self) -> None:
+        """Release everything; never raises."""
+        if "locks" in self.__dict__:
+            self.locks.release()
+        if "around" in self.__dict__:
+            self.around.close()
+        if "view" in self.__dict__:
+            self.view.close()
+        if self._spare is not None:
+            self._spare.cleanup()
+
+    # signals
+
+    def _watch_signals(self) -> None:
+        self._interrupts = 0
+        self._asking = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._interrupt)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        self._interrupts += 1
+        if self._interrupts > 1:
+            os._exit(Interrupted.status)  # commands on nodes end with our side of their input
+        if self._asking or "around" not in self.__dict__:
+            raise KeyboardInterrupt
+        sys.stderr.write("\nending cleanly; once more to end now\n")
+        self.around.interrupted.set()
+        self.around.stop.set()
+
+    def _lock_lost(self, node: str) -> None:
+        self.say(f"the lock on {node} was lost; ending", details=[])
+        self.statuses.append(4)
+        self.around.stop.set()
+
+    def _reader_gone(self) -> None:
+        self.around.stop.set()
+
+
+Builder = Callable[[Line], Plan]

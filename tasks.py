@@ -1,0 +1,170 @@
+"""The verbs. Each body says what it is made of; ``sparkyard/verbs.py`` builds it and the line runs it.
+
+Imported at every start, also for ``--list`` and ``--help``: nothing heavier than invoke may be imported here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from invoke.collection import Collection
+from invoke.tasks import task
+
+from sparkyard.cli import LaneTask
+
+if TYPE_CHECKING:
+    from sparkyard.line import Line
+
+
+@task(klass=LaneTask)
+def download(line: Line) -> None:
+    """Download the lane's checkpoints, prove every byte, copy them to the workers."""
+    from sparkyard.verbs import download
+
+    download(line)
+
+
+@task(klass=LaneTask)
+def build(line: Line) -> None:
+    """Build or pull the engine image, and ship it to the workers whose layers differ."""
+    from sparkyard.verbs import build
+
+    build(line)
+
+
+@task(klass=LaneTask)
+def start(line: Line) -> None:
+    """Start every rank in order, and wait until a real request is answered."""
+    from sparkyard.verbs import start
+
+    start(line)
+
+
+@task(klass=LaneTask)
+def verify(line: Line) -> None:
+    """Send the lane's real requests; show what was asked, what came back, pass or fail."""
+    from sparkyard.verbs import verify
+
+    verify(line)
+
+
+@task(klass=LaneTask)
+def stop(line: Line) -> None:
+    """Stop what runs, on all nodes at once; logs are saved first."""
+    from sparkyard.verbs import stop
+
+    stop(line)
+
+
+@task(klass=LaneTask)
+def restart(line: Line) -> None:
+    """Stop the lane and start it again."""
+    from sparkyard.verbs import restart
+
+    restart(line)
+
+
+@task(klass=LaneTask)
+def status(line: Line) -> None:
+    """Show each rank: state, since when, image, health, one real token, and drift."""
+    from sparkyard.looking import status
+
+    status(line)
+
+
+@task(
+    klass=LaneTask,
+    help={
+        "node": "only this node",
+        "follow": "go on as lines come, until Ctrl-C",
+        "lines": "how many of the last lines",
+    },
+)
+def logs(line: Line, node: str = "", follow: bool = False, lines: str = "100") -> None:
+    """Show the engine's last log lines of every rank."""
+    from sparkyard.looking import logs
+
+    logs(line, node, follow, lines)
+
+
+@task(klass=LaneTask)
+def config(line: Line) -> None:
+    """Show every setting with the file and line that set it."""
+    from sparkyard.looking import config
+
+    config(line)
+
+
+@task(klass=LaneTask, help={"out": "folder to write to; default: build/ here"})
+def render(line: Line, out: str = "build") -> None:
+    """Write what the lane would put on its nodes, and its docker commands, without connecting to any."""
+    from sparkyard.looking import render
+
+    render(line, out)
+
+
+@task(klass=LaneTask, help={"nodes": "how many Sparks: 1, 2 or 4", "force": "write over inventory/my"})
+def init(line: Line, nodes: str = "", force: bool = False) -> None:
+    """Write inventory/my from a few questions, or from --set name=value flags."""
+    from sparkyard.setting_up import init
+
+    init(line, nodes, force)
+
+
+@task(klass=LaneTask, help={"replace": "also take a key that differs from the one on record"})
+def trust(line: Line, replace: bool = False) -> None:
+    """Show the host keys of the nodes, and record them after a yes."""
+    from sparkyard.setting_up import trust
+
+    trust(line, replace)
+
+
+@task(
+    klass=LaneTask, help={"from": "folder with files that are already there", "node": "the node they are on"}
+)
+def adopt(line: Line, from_: str = "", node: str = "") -> None:
+    """Take files that you already have: proven against the lock, linked, never downloaded again."""
+    from sparkyard.verbs import adopt
+
+    adopt(line, from_, node)
+
+
+@task(klass=LaneTask, help={"nodes": "how many simulated Sparks, 1 to 4"})
+def lab_up(line: Line, nodes: str = "2") -> None:
+    """Bring up simulated Sparks on this machine (root)."""
+    from sparkyard.lab_tasks import up
+
+    up(line, nodes)
+
+
+@task(klass=LaneTask)
+def lab_down(line: Line) -> None:
+    """End the lab and leave no trace of it; what was fetched for it stays in its cache."""
+    from sparkyard.lab_tasks import down
+
+    down(line)
+
+
+@task(klass=LaneTask)
+def lab_status(line: Line) -> None:
+    """Show the lab's nodes."""
+    from sparkyard.lab_tasks import status
+
+    status(line)
+
+
+@task(klass=LaneTask, help={"node": "which one", "command": "run this instead of a shell"})
+def lab_shell(line: Line, node: str = "spark-1", command: str = "") -> None:
+    """Open a shell in a simulated Spark."""
+    from sparkyard.lab_tasks import shell
+
+    shell(line, node, command)
+
+
+lab = Collection("lab")
+for name, body in (("up", lab_up), ("down", lab_down), ("status", lab_status), ("shell", lab_shell)):
+    lab.add_task(body, name=name)
+
+namespace = Collection(
+    download, build, start, verify, stop, restart, status, logs, config, render, init, trust, adopt, lab
+)

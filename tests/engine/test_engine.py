@@ -27,7 +27,9 @@ class Listener:
         self.events.append(event)
 
     def ends(self) -> list[tuple[str, str]]:
-        return [(e.type, e.step) for e in self.events if e.step and e.type not in ("step-start", "step-output")]
+        return [
+            (e.type, e.step) for e in self.events if e.step and e.type not in ("step-start", "step-output")
+        ]
 
     def of(self, type_: str) -> list[Event]:
         return [e for e in self.events if e.type == type_]
@@ -106,7 +108,9 @@ def test_check_over_two_verbs_remembers_what_the_first_would_do(around: Surround
 def test_a_final_block_stops_everything_before_it_begins(around: Surroundings, tmp_path: Path) -> None:
     steps = (
         file_step("spark-1", tmp_path / "a", b"1"),
-        verdict_step("spark-2", "disk", Verdict("blocked", "1 byte free", next_step="make room"), noun="preflight"),
+        verdict_step(
+            "spark-2", "disk", Verdict("blocked", "1 byte free", next_step="make room"), noun="preflight"
+        ),
     )
     running, heard = engine(around)
     assert running.run(Plan("download", "lab", steps)) == 1
@@ -125,7 +129,9 @@ def test_could_not_check_is_a_failure_and_never_a_pass(around: Surroundings) -> 
     assert heard.of("step-failed")[0].message == "could not check: the answer was cut short"
 
 
-def test_a_failed_step_takes_its_dependents_with_it_and_no_others(around: Surroundings, tmp_path: Path) -> None:
+def test_a_failed_step_takes_its_dependents_with_it_and_no_others(
+    around: Surroundings, tmp_path: Path
+) -> None:
     steps = (
         run_step("spark-1", "bad", ("sh", "-c", "echo no room >&2; exit 3")),
         run_step("spark-1", "after", ("true",), "service:bad@spark-1"),

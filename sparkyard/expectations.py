@@ -57,7 +57,7 @@ def judge_all(document: Any, expectations: list[ExpectSpec]) -> tuple[str, ...]:
 
 
 def _of(count: int) -> str:
-    return f" (and none of the other {count - 1} fits)" if count > 1 else ""
+    return f" (the first of {count} values; none fits)" if count > 1 else ""
 
 
 def _fault(value: Any, expect: ExpectSpec) -> str:

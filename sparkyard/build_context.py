@@ -20,6 +20,10 @@ def entries(context: Path) -> Iterator[tuple[str, str, str]]:
     """
     for path in sorted(context.rglob("*"), key=lambda p: p.relative_to(context).as_posix()):
         name = path.relative_to(context).as_posix()
+        if (
+            "__pycache__" in path.parts
+        ):  # left by whoever imported a program of the context, and rebuilt at will
+            continue
         if path.is_symlink():
             if not path.resolve().is_relative_to(context.resolve()):
                 raise ValueError(f"{name} is a link that points outside of the build context")

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+WIRING = re.compile(r"NCCL_|.*_IFNAME\Z")
 LONGEST = 60_000
 """Characters of a line that Docker still reads (its scanner stops at 64 KiB)."""
 
@@ -21,6 +22,8 @@ def faults(values: Mapping[str, str], dialect: str) -> Iterator[tuple[str, str]]
     for name, value in values.items():
         if not NAME.match(name):
             yield name, "is not the name of an environment variable"
+        elif not value and WIRING.match(name):
+            yield name, "is empty, which NCCL and Gloo do not read as unset: leave it out"
         elif "\0" in value:
             yield name, "holds a NUL byte"
         elif dialect == "docker-env" and ("\n" in value or "\r" in value):

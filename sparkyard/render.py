@@ -1,0 +1,196 @@
+"""A lane rendered for its nodes: files, containers, readiness and checks, as data. Reads the recipe's folder; connects to nothing.
+
+Every fault of every rank is collected; there is one ConfigError with all of them, or a whole RenderedLane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkyard import docker_words
+from sparkyard.build_context import build_hash
+from sparkyard.errors import ConfigError
+from sparkyard.model import Lane
+from sparkyard.recipe import CheckSpec
+from sparkyard.render_rank import Rank, RankRendering
+from sparkyard.rendered import RenderedImage, RenderedLane, RenderedReady
+from sparkyard.scopes import Commits, rank_scope, unlocked
+from sparkyard.templating import Scope, Templates
+
+RECIPE = "recipe.yml"
+
+
+def render_lane(lane: Lane, commits: Commits) -> RenderedLane:
+    """The lane with all its templates rendered.
+
+    ``commits`` holds what the lock knows of each checkpoint; one that is missing renders as ``<unlocked: revision>``.
+    Raises ConfigError with every fault of the recipe's templates and rules, on every rank.
+    """
+    rendering = Rendering(lane, commits)
+    rendered = rendering.run()
+    faults = rendering.templates.faults()
+    if faults:
+        raise ConfigError(faults)
+    return rendered
+
+
+def line_finder(path: Path) -> Any:
+    """A function from a dotted key to its line in a YAML file; 0 for what is not there. The file is read on first use."""
+    lines: dict[str, int] = {}
+
+    def find(key: str) -> int:
+        if not lines and path.is_file():
+            lines[""] = 1
+            _collect(yaml.compose(path.read_text()), "", lines)
+        while key not in lines and "." in key:
+            key = key.rpartition(".")[0]
+        return lines.get(key, 0) if key else 0
+
+    return find
+
+
+def _collect(node: Any, key: str, lines: dict[str, int]) -> None:
+    pairs: list[tuple[str, Any, int]] = []
+    if isinstance(node, yaml.MappingNode):
+        pairs = [(name.value, value, name.start_mark.line) for name, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        pairs = [(str(n), value, value.start_mark.line) for n, value in enumerate(node.value)]
+    for name, value, line in pairs:
+        inner = f"{key}.{name}" if key else name
+        lines[inner] = line + 1
+        _collect(value, inner, lines)
+
+
+class Rendering:
+    """Renders one lane; ``templates`` collects its faults."""
+
+    def __init__(self, lane: Lane, commits: Commits) -> None:
+        self.lane, self.commits, self.recipe = lane, commits, lane.recipe
+        recipe = lane.recipe_folder / RECIPE
+        shared = lane.recipe_folder.parent.parent / "templates"
+        self.templates = Templates(str(recipe), (lane.recipe_folder, shared), line_finder(recipe))
+        self.ranks = RankRendering(lane, commits, self.templates)
+
+    def run(self) -> RenderedLane:
+        image = self.image()
+        ranks = [self.ranks.rank(number, node, image) for number, node in enumerate(self.lane.nodes)]
+        self.rules(ranks)
+        head = ranks[0].scope
+        return RenderedLane(
+            lane=self.lane.name,
+            image=image,
+            files=tuple(file for rank in ranks for file in rank.files.values()),
+            containers=tuple(container for rank in ranks for container in rank.containers),
+            gates=self.ranks.gates,
+            order=self.order(),
+            ready=self.ready(head),
+            checks=tuple(self.check(n, check, head) for n, check in enumerate(self.recipe.verify)),
+            ports={rank.node.name: self.ports(rank.scope) for rank in ranks},
+            unlocked=unlocked(self.lane, self.commits),
+            secrets=self.ranks.secrets,
+        )
+
+    # image
+
+    def image(self) -> RenderedImage:
+        spec, scope = self.recipe.image, rank_scope(self.lane, self.lane.head, self.commits, "")
+        if spec.build is None:
+            assert spec.pull is not None
+            pulled = f"{self.templates.text('image.pull.repository', spec.pull.repository, scope)}@{spec.pull.digest}"
+            tag = f"sparkyard/{spec.name}:{spec.pull.digest.removeprefix('sha256:')[:12]}"
+            return RenderedImage(spec.name, tag, ("docker", "pull", pulled), pulled=pulled)
+        key, build = "image.build", spec.build
+        base = self.templates.text(f"{key}.base", build.base, scope)
+        arguments = {n: self.templates.text(f"{key}.args.{n}", v, scope) for n, v in build.args.items()}
+        for name, value in (("base", base), *arguments.items()):
+            self.ranks.visible(f"{key}.{name}", (value,), scope)
+        context = (self.lane.recipe_folder / build.context).resolve()
+        mark = self.build_mark(context, build.dockerfile, base, arguments)
+        reference = f"sparkyard/{spec.name}:{mark[:12]}"
+        words = docker_words.build(
+            reference=reference,
+            mark=mark,
+            base=base,
+            arguments=arguments,
+            dockerfile=build.dockerfile,
+            context=str(context),
+        )
+        return RenderedImage(spec.name, reference, words, mark, str(context), memory=build.memory)
+
+    def build_mark(self, context: Path, dockerfile: str, base: str, arguments: Mapping[str, str]) -> str:
+        if not context.is_relative_to(self.lane.recipe_folder.resolve()):
+            self.templates.fault("image.build.context", "points outside of the recipe's folder")
+        elif not (context / dockerfile).is_file():
+            self.templates.fault("image.build.dockerfile", f"there is no {dockerfile} in {context}")
+        else:
+            try:
+                return build_hash(context, dockerfile, base, arguments)
+            except (ValueError, OSError) as error:
+                self.templates.fault("image.build.context", str(error))
+        return "0" * 64
+
+    # the whole lane
+
+    def ports(self, scope: Scope) -> dict[str, int]:
+        found = {
+            name: self.ranks.port(f"ports.{name}", text, scope) for name, text in self.recipe.ports.items()
+        }
+        numbers = {name: number for name, number in found.items() if number is not None}
+        for name, number in numbers.items():
+            twins = [other for other, same in numbers.items() if same == number and other < name]
+            if twins:
+                self.templates.fault(f"ports.{name}", f"{number} is the port of {twins[0]} too", scope.path)
+        return numbers
+
+    def order(self) -> tuple[tuple[int, ...], ...]:
+        world = len(self.lane.nodes)
+        everyone, head, workers = tuple(range(world)), (0,), tuple(range(1, world))
+        order = self.recipe.order
+        if not isinstance(order, str):
+            if sorted(rank for group in order for rank in group) != list(everyone):
+                self.templates.fault("order", f"must name each rank from 0 to {world - 1} once")
+            return tuple(tuple(group) for group in order if group)
+        groups = {"workers-first": (workers, head), "head-first": (head, workers), "together": (everyone,)}[
+            order
+        ]
+        return tuple(group for group in groups if group)
+
+    def ready(self, scope: Scope) -> RenderedReady:
+        spec = self.recipe.ready
+        model = self.templates.text("ready.model", spec.model, scope)
+        body = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+        return RenderedReady(
+            url=self.templates.text("ready.url", spec.url, scope),
+            health=spec.health,
+            body={**body, **self.templates.value("ready.body", spec.body, scope)},
+            timeout=spec.timeout,
+            log_silence=spec.log_silence,
+            api_key=self.templates.text("ready.api_key", spec.api_key, scope),
+        )
+
+    def check(self, number: int, check: CheckSpec, scope: Scope) -> CheckSpec:
+        key = f"verify.{number}"
+        expect = [
+            one.model_copy(
+                update={
+                    "equals": self.templates.value(f"{key}.expect.{n}.equals", one.equals, scope),
+                    "contains": self.templates.value(f"{key}.expect.{n}.contains", one.contains, scope),
+                }
+            )
+            for n, one in enumerate(check.expect)
+        ]
+        body = self.templates.value(f"{key}.body", check.body, scope)
+        return check.model_copy(update={"body": body, "expect": expect})
+
+    def rules(self, ranks: list[Rank]) -> None:
+        for n, rule in enumerate(self.recipe.rules):
+            for rank in ranks:
+                if not self.templates.holds(f"rules.{n}.must", rule.must, rank.scope):
+                    message = self.templates.text(f"rules.{n}.message", rule.message, rank.scope)
+                    self.templates.fault(
+                        f"rules.{n}", f"{message} (must be: {rule.must}; {rule.source})", rank.node.name
+                    )

@@ -1,0 +1,98 @@
+"""What the templates of a recipe may name, per rank. Pure.
+
+================================= ===========================================================================================
+``node``, ``head``, ``nodes``     name, rank (in the lane), host, user, root, models, link (address, interface, hcas), vars
+``rank``, ``world``, ``peers``    this rank, how many there are, the other nodes
+``lane``                          the settings by name
+``env``                           the lane's environment, merged by key
+``checkpoints.<name>``            path (absolute, on this node), commit, repo
+``image.reference``               what ``docker run`` gets
+``files.<name>.path``             where a rendered file lies on this node
+``root``                          the lane's own folder on this node: ``<node.root>/lanes/<lane>``
+``discovered.<name>``             known only on the node: ``gid``, or ``discovered["gid.<hca>"]``
+================================= ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparkyard.model import Lane, Manifest, Node
+from sparkyard.recipe import CheckpointSpec
+from sparkyard.templating import Discovered, Scope
+
+Commits = Mapping[str, Manifest | str]
+"""Checkpoint name → its manifest, or its commit alone."""
+
+
+def lane_root(lane: Lane, node: Node) -> str:
+    """The folder of a lane on a node: rendered files, and whatever its services keep."""
+    return f"{node.root}/lanes/{lane.name}"
+
+
+def node_scope(lane: Lane, node: Node) -> Scope:
+    link = Scope(
+        "node.link",
+        {"address": node.link.address, "interface": node.link.interface, "hcas": list(node.link.hcas)},
+    )
+    names: dict[str, Any] = {
+        "name": node.name,
+        "rank": lane.rank(node),
+        "host": node.host,
+        "user": node.user or "",
+        "root": node.root,
+        "models": node.models,
+        "link": link,
+        "vars": Scope("node.vars", node.vars),
+    }
+    return Scope("node", names)
+
+
+def commit_of(spec: CheckpointSpec, known: Manifest | str | None) -> str:
+    """The 40-hex commit, or a mark that says that it is not known yet."""
+    if isinstance(known, Manifest):
+        return known.commit
+    return known or (spec.revision if len(spec.revision) == 40 else f"<unlocked: {spec.revision}>")
+
+
+def unlocked(lane: Lane, commits: Commits) -> tuple[str, ...]:
+    """The checkpoints whose commit is not known yet."""
+    specs = lane.recipe.checkpoints
+    return tuple(name for name, spec in specs.items() if commit_of(spec, commits.get(name)).startswith("<"))
+
+
+def checkpoint_scope(lane: Lane, node: Node, commits: Commits) -> Scope:
+    """The checkpoints that this node has."""
+    found: dict[str, Any] = {}
+    for name, spec in lane.recipe.checkpoints.items():
+        if node in lane.choose(spec.nodes):
+            commit = commit_of(spec, commits.get(name))
+            path = f"{node.models}/{spec.repo.replace('/', '--')}/{commit}"
+            found[name] = Scope(f"checkpoints.{name}", {"path": path, "commit": commit, "repo": spec.repo})
+    return Scope("checkpoints", found)
+
+
+def rank_scope(lane: Lane, node: Node, commits: Commits, image: str) -> Scope:
+    """Everything but ``env`` and ``files``, which are rendered with it and then added."""
+    scopes = [node_scope(lane, each) for each in lane.nodes]
+    rank = lane.rank(node)
+    names: dict[str, Any] = {
+        "node": scopes[rank],
+        "head": scopes[0],
+        "nodes": scopes,
+        "peers": [scope for scope in scopes if scope["rank"] != rank],
+        "rank": rank,
+        "world": len(scopes),
+        "lane": Scope("lane", {name: value.value for name, value in lane.settings.items()}),
+        "checkpoints": checkpoint_scope(lane, node, commits),
+        "image": Scope("image", {"reference": image}),
+        "root": lane_root(lane, node),
+        "discovered": Discovered(),
+    }
+    return Scope(node.name, names)
+
+
+def with_names(scope: Scope, **names: Any) -> Scope:
+    """The scope with more names."""
+    return Scope(scope.path, {**scope, **names})

@@ -17,7 +17,7 @@ from sparkyard.lab import node as nodes
 from sparkyard.lab.errors import LabError, program, require_programs, require_root
 from sparkyard.lab.hardware import write_shims
 from sparkyard.lab.network import raise_switch, remove_netns, wire
-from sparkyard.lab.places import HUB_ADDRESS, MOST_NODES, NodePlace, Place
+from sparkyard.lab.places import CDN_ADDRESS, HUB_ADDRESS, MOST_NODES, NodePlace, Place
 from sparkyard.lab.processes import (
     cgroup_pids,
     end,
@@ -200,7 +200,16 @@ def raise_hub(place: Place, report: Report) -> None:
         *folders,
     ]
     source = str(Path(sparkyard.__file__).parents[1])
-    where = ["--address", HUB_ADDRESS, "--port", "80", "--socket", str(place.hub_socket)]
+    where = [
+        "--address",
+        HUB_ADDRESS,
+        "--cdn-address",
+        CDN_ADDRESS,
+        "--port",
+        "80",
+        "--socket",
+        str(place.hub_socket),
+    ]
     start([*words, *where], place.hub_log, {**os.environ, "PYTHONPATH": source})
     wait_until(lambda: control.healthy(place), 15, "an answer of the hub", place.hub_log)
     report(f"hub: http://{HUB_ADDRESS} (from the nodes)")

@@ -23,6 +23,7 @@ from sparkyard.lab.hub_files import Entry, Repositories, Snapshot, as_commits, a
 
 PIECE = 256 * 1024
 PAGE = 1000
+CONTROL = {"/lab/faults", "/lab/requests", "/lab/health"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -52,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
         self.status, self.sent = 0, 0
         url = urlsplit(self.path)
         path = unquote(url.path)
-        if path.startswith("/lab/"):
+        if path in CONTROL:
             self._control(path)
             return
         try:
@@ -148,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
         if not entry.lfs:
             self._send_file(entry, commit)
             return
-        place = f"http://{self.headers.get('Host', '')}/cdn/{entry.sha256}"
+        place = f"{self.server.cdn}/cdn/{entry.sha256}"
         linked = {"X-Linked-Size": str(entry.size), "X-Linked-Etag": f'"{entry.sha256}"', "Location": place}
         self._send(302, b"", {**commit, **linked, "ETag": f'"{entry.oid}"'})
 
@@ -245,6 +246,7 @@ class HubServer(ThreadingHTTPServer):
     repositories: Repositories
     faults: Faults
     page: int
+    cdn: str
 
 
 class ControlServer(socketserver.ThreadingUnixStreamServer):
@@ -255,21 +257,33 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
     repositories: Repositories
     faults: Faults
     page: int
+    cdn: str
 
 
 class Hub:
     """A hub over folders of repositories. Its faults and its record are attributes."""
 
-    def __init__(self, *folders: Path, address: str = "127.0.0.1", port: int = 0, page: int = PAGE) -> None:
+    def __init__(
+        self,
+        *folders: Path,
+        address: str = "127.0.0.1",
+        cdn_address: str = "127.0.0.2",
+        port: int = 0,
+        page: int = PAGE,
+    ) -> None:
         self.faults = Faults()
         self.repositories = Repositories(folders)
         self._server = HubServer((address, port), Handler)
-        self._page = page
+        # Another host, as on the real hub: the client reads metadata off a redirect only where it leaves the hub.
+        cdn = HubServer((cdn_address, port), Handler)
+        self._page, self._cdn = page, f"http://{cdn_address}:{cdn.server_address[1]}"
         self._servers: list[socketserver.BaseServer] = []
         self._adopt(self._server)
+        self._adopt(cdn)
 
     def _adopt(self, server: HubServer | ControlServer) -> None:
         server.repositories, server.faults, server.page = self.repositories, self.faults, self._page
+        server.cdn = self._cdn
         self._servers.append(server)
 
     @property
@@ -313,10 +327,11 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m sparkyard.lab.hub", description=__doc__)
     parser.add_argument("--folder", type=Path, action="append", required=True)
     parser.add_argument("--address", default="127.0.0.1")
+    parser.add_argument("--cdn-address", default="127.0.0.2", help="where large files are redirected to")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--socket", type=Path)
     given = parser.parse_args(words)
-    hub = Hub(*given.folder, address=given.address, port=given.port)
+    hub = Hub(*given.folder, address=given.address, cdn_address=given.cdn_address, port=given.port)
     if given.socket:
         hub.listen_also(given.socket)
     print(hub.start(), flush=True)

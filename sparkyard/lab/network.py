@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparkyard.lab.places import FABRIC_LEGS, HUB_ADDRESS, LEGS, Leg, NodePlace, Place
+from sparkyard.lab.places import CDN_ADDRESS, FABRIC_LEGS, HUB_ADDRESS, LEGS, Leg, NodePlace, Place
 from sparkyard.lab.processes import netns_exists, run
 
 
@@ -37,7 +37,7 @@ def raise_switch(place: Place) -> None:
         place.switch,
         "link set lo up",
         *(f"link set {name} mtu {mtu} up" for name, mtu in bridges.items()),
-        f"addr replace {HUB_ADDRESS}/24 dev mgmt",
+        *(f"addr replace {address}/24 dev mgmt" for address in (HUB_ADDRESS, CDN_ADDRESS)),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 MOST_NODES = 4
 HUB_ADDRESS = "198.18.0.254"
+CDN_ADDRESS = "198.18.0.253"
 HUB_URL = f"http://{HUB_ADDRESS}"
 FABRIC = "enp1s0f1np1"
 SECOND_FABRIC = "enP2p1s0f1np1"

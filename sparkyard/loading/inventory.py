@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,11 @@ from sparkyard.loading.hosts_file import read_layout, variable_sets
 from sparkyard.loading.marked import Faults, Marked, dotted
 from sparkyard.loading.nodes import build_nodes
 from sparkyard.loading.overrides import Overrides, override, read_overrides
+from sparkyard.loading.secrets import is_secret
 from sparkyard.loading.variables import OVERRIDABLE, SCALARS, check_variables
 from sparkyard.model import Inventory, Node, Origin, Value
 
 DEFAULTS: Mapping[str, str] = {"root": "~/.local/share/sparkyard"}
-_SECRET = re.compile(r"(^|_)(api_?key|token|secret|password)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _flat(key: str, marked: Marked) -> dict[str, Value]:
         for name, item in marked.value.items():
             found.update(_flat(dotted(key, name), item))
         return found
-    secret = bool(_SECRET.search(key.rsplit(".", 1)[-1]))
+    secret = is_secret(key.rsplit(".", 1)[-1])
     return {key: Value(marked.plain(), Origin(marked.file, marked.line), secret)}
 
 

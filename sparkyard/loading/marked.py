@@ -67,6 +67,11 @@ class Marked:
             return [item.plain() for item in self.value]
         return self.value
 
+    def measure(self) -> tuple[int, int]:
+        """How many values it holds, itself included, and how many levels deep they go."""
+        below = [item.measure() for item in (*self.fields.values(), *self.items)]
+        return 1 + sum(size for size, _ in below), 1 + max((levels for _, levels in below), default=0)
+
     def leaves(self, key: str = "") -> Iterator[tuple[str, Marked]]:
         """Every scalar below, with its dotted key; list entries count from 0."""
         if isinstance(self.value, dict):

@@ -32,8 +32,8 @@ def build_nodes(
         _refuse_missing(host, marks[host], variables, faults)
     _check_ranks(marks, host_vars, faults)
     _check_local(marks, host_vars, faults)
-    for name in ("link.address", "ansible_host"):
-        _refuse_shared(name, values, faults)
+    _refuse_shared(values, ("link.address",), faults)
+    _refuse_shared(values, ("ansible_host", "ansible_port"), faults)
     built = [_node(host, variables, values[host], environ) for host, variables in host_vars.items()]
     return tuple(sorted((node for node in built if node), key=lambda node: node.rank))
 
@@ -102,23 +102,25 @@ def _is_local(variables: Vars) -> bool:
     return "ansible_connection" in variables and variables["ansible_connection"].value == "local"
 
 
-def _refuse_shared(name: str, values: Mapping[str, Mapping[str, Value]], faults: Faults) -> None:
-    owners: dict[Any, str] = {}
+def _refuse_shared(values: Mapping[str, Mapping[str, Value]], names: tuple[str, ...], faults: Faults) -> None:
+    """Refuse two nodes at one place; the first name must be set, the others are part of the place."""
+    owners: dict[tuple[Any, ...], str] = {}
     for host, of_host in values.items():
-        value = of_host.get(name)
+        value = of_host.get(names[0])
         if value is None or not isinstance(value.value, str):
             continue
-        if value.value in owners:
-            message = f"{value.value} belongs to {owners[value.value]} too; each node has its own"
-            faults.add(value.origin.place, value.origin.line, f"{host}.{name}", message)
-        owners.setdefault(value.value, host)
+        place = tuple(str(of_host[name].value) if name in of_host else "" for name in names)
+        if place in owners:
+            message = f"{value.value} belongs to {owners[place]} too; each node has its own"
+            faults.add(value.origin.place, value.origin.line, f"{host}.{names[0]}", message)
+        owners.setdefault(place, host)
 
 
 def _node(host: str, variables: Vars, values: Mapping[str, Value], environ: Mapping[str, str]) -> Node | None:
     plain = {name: marked.plain() for name, marked in variables.items()}
     rank = _whole(variables, "rank")
     link = _link(plain.get("link"))
-    root, models = values["root"].value, values["models"].value if "models" in values else None
+    root, models = (values[name].value if name in values else None for name in ("root", "models"))
     if rank is None or link is None or kinds.folder(root) or kinds.folder(models):
         return None
     return Node(
@@ -127,8 +129,8 @@ def _node(host: str, variables: Vars, values: Mapping[str, Value], environ: Mapp
         local=_is_local(variables),
         host=_text(plain, "ansible_host") or host,
         link=link,
-        root=kinds.on_node(root),
-        models=kinds.on_node(models),
+        root=kinds.on_node(str(root)),
+        models=kinds.on_node(str(models)),
         port=_whole(variables, "ansible_port"),
         user=_text(plain, "ansible_user"),
         key=_own_path(_text(plain, "ansible_ssh_private_key_file"), environ),

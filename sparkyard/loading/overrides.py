@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkyard.command import mask
 from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import Faults
 from sparkyard.loading.phrases import quoted, unknown
@@ -121,20 +122,30 @@ def _parse_flag(text: str) -> bool:
 
 
 def override(
-    overrides: Overrides, name: str, kind: type, check: Callable[[Any], str], faults: Faults
+    overrides: Overrides,
+    name: str,
+    kind: type,
+    check: Callable[[Any], str],
+    faults: Faults,
+    *,
+    secret: bool = False,
 ) -> Value | None:
     """The overriding value of a setting, read and checked; None when there is none or it is at fault."""
     given = overrides.of(name)
     if given is None:
         return None
     text, origin = given
-    file, key = (SET, name) if origin.place == SET else (ENVIRONMENT, origin.place)
+    value, fault = _read(text, kind, check)
+    if fault:
+        file, key = (SET, name) if origin.place == SET else (ENVIRONMENT, origin.place)
+        faults.add(file, 0, key, mask(fault, [text] if secret else []))
+        return None
+    return Value(value, origin)
+
+
+def _read(text: str, kind: type, check: Callable[[Any], str]) -> tuple[Any, str]:
     try:
         value = parse(text, kind)
     except ValueError as error:
-        faults.add(file, 0, key, str(error))
-        return None
-    if fault := check(value):
-        faults.add(file, 0, key, fault)
-        return None
-    return Value(value, origin)
+        return None, str(error)
+    return value, check(value)

@@ -1,4 +1,7 @@
-"""A YAML file as Marked values. Refuses what has two meanings: duplicate keys, anchors, tags, YAML 1.1's surprises."""
+"""A YAML file as Marked values, with anchors and merge keys resolved.
+
+Refuses what has two meanings: duplicate keys, tags, several documents, YAML 1.1's surprises.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,16 @@ from sparkyard.loading.phrases import quoted
 from sparkyard.loading.scalars import read_plain
 
 _DEEPEST = 32
+_LARGEST = 20_000  # values in one file, aliases counted each time: a short file can stand for billions
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 VAULT = "$ANSIBLE_VAULT"
 
 
-class _DepthError(Exception):
-    """Nesting beyond any sensible file; ends the reading of it."""
+class _SizeError(Exception):
+    """Nesting or repetition beyond any sensible file; ends the reading of it."""
 
-    def __init__(self, line: int) -> None:
-        super().__init__()
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
         self.line = line
 
 
@@ -69,6 +73,8 @@ class _Reader:
         self.events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
         self.name = name
         self.faults = faults
+        self.anchors: dict[str, Marked] = {}
+        self.count = 0
 
     def read(self) -> Marked | None:
         try:
@@ -79,8 +85,8 @@ class _Reader:
             self.faults.add(self.name, line, "", f"not valid YAML: {error.problem or error.context}")
         except yaml.YAMLError as error:
             self.faults.add(self.name, 0, "", f"not valid YAML: {getattr(error, 'reason', 'unreadable')}")
-        except _DepthError as deep:
-            self.faults.add(self.name, deep.line, "", f"nested more than {_DEEPEST} levels deep")
+        except _SizeError as error:
+            self.faults.add(self.name, error.line, "", str(error))
         return None
 
     def _documents(self) -> Marked | None:
@@ -98,20 +104,47 @@ class _Reader:
 
     def _value(self, event: Any, key: str, line: int, depth: int) -> Marked:
         if depth > _DEEPEST:
-            raise _DepthError(self._line(event))
-        self._refuse_extras(event, key)
-        if isinstance(event, yaml.MappingStartEvent):
-            return Marked(self._mapping(key, depth), self.name, line)
-        if isinstance(event, yaml.SequenceStartEvent):
-            return Marked(self._sequence(key, depth), self.name, line)
+            raise _SizeError(self._line(event), f"nested more than {_DEEPEST} levels deep")
         if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, key, line, depth)
+        self._counted(event, 1)
+        self._refuse_tags(event, key)
+        marked = Marked(self._content(event, key, depth), self.name, line)
+        if event.anchor:
+            self.anchors[event.anchor] = marked
+        return marked
+
+    def _content(self, event: Any, key: str, depth: int) -> Any:
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(key, depth)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(key, depth)
+        return self._scalar(event, key)
+
+    def _alias(self, event: Any, key: str, line: int, depth: int) -> Marked:
+        target = self.anchors.get(event.anchor)
+        if target is None:
+            self._fault(event, key, f"*{event.anchor} stands before its &{event.anchor}, or there is none")
             return Marked(UNREADABLE, self.name, line)
-        return Marked(self._scalar(event, key), self.name, line)
+        size, levels = target.measure()
+        self._counted(event, size)
+        if depth + levels > _DEEPEST:
+            raise _SizeError(self._line(event), f"nested more than {_DEEPEST} levels deep")
+        return Marked(target.value, self.name, line)
+
+    def _counted(self, event: Any, more: int) -> None:
+        self.count += more
+        if self.count > _LARGEST:
+            raise _SizeError(self._line(event), f"more than {_LARGEST} values in one file")
 
     def _mapping(self, key: str, depth: int) -> dict[str, Marked]:
         entries: dict[str, Marked] = {}
+        merged: dict[str, Marked] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             line = self._line(event)
+            if _is_merge(event):
+                merged = self._merge(self._value(next(self.events), key, line, depth + 1), key) | merged
+                continue
             name = self._key(event, key, depth)
             value = self._value(next(self.events), dotted(key, name), line, depth + 1)
             if name in entries:
@@ -119,7 +152,17 @@ class _Reader:
                 self._fault(event, dotted(key, name), f"written twice (first on line {first}); keep one")
             elif name:
                 entries[name] = value
-        return entries
+        return merged | entries
+
+    def _merge(self, marked: Marked, key: str) -> dict[str, Marked]:
+        """What ``<<`` brings in: a mapping, or a list of which the first wins."""
+        parts = marked.items or [marked]
+        if marked.value is not UNREADABLE and not all(isinstance(part.value, dict) for part in parts):
+            self.faults.at(marked, key, "<< takes a mapping or a list of mappings")
+        merged: dict[str, Marked] = {}
+        for part in reversed(parts):
+            merged |= part.fields
+        return merged
 
     def _sequence(self, key: str, depth: int) -> list[Marked]:
         entries: list[Marked] = []
@@ -133,10 +176,7 @@ class _Reader:
             self._fault(event, key, "a key must be one word of text")
             self._value(event, key, self._line(event), depth + 1)
             return ""
-        self._refuse_extras(event, key)
-        if event.value == "<<" and event.implicit[0]:
-            self._fault(event, key, "YAML merge keys (<<) are not supported; write the values out")
-            return ""
+        self._refuse_tags(event, key)
         value, complaint = read_plain(event.value) if event.implicit[0] else (event.value, "")
         if complaint or not isinstance(value, str) or not value:
             self._fault(
@@ -156,7 +196,7 @@ class _Reader:
             return UNREADABLE
         return value
 
-    def _refuse_extras(self, event: Any, key: str) -> None:
+    def _refuse_tags(self, event: Any, key: str) -> None:
         tag = getattr(event, "tag", None)
         if tag and "vault" in tag:
             self._fault(event, key, "!vault is not supported; keep secrets in the environment or a 0600 file")
@@ -167,11 +207,6 @@ class _Reader:
                 key,
                 f"the YAML tag {word} is not supported; write the plain value, quoted if it is text",
             )
-        if getattr(event, "anchor", None):
-            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
-            self._fault(
-                event, key, f"YAML anchors ({sign}{event.anchor}) are not supported; write the value out"
-            )
 
     def _fault(self, event: Any, key: str, message: str) -> None:
         self.faults.add(self.name, self._line(event), key, message)
@@ -179,3 +214,7 @@ class _Reader:
     @staticmethod
     def _line(event: Any) -> int:
         return int(event.start_mark.line) + 1
+
+
+def _is_merge(event: Any) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and bool(event.implicit[0])

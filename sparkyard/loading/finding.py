@@ -1,0 +1,54 @@
+"""Where the inventory and the recipes are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sparkyard.errors import UsageError
+from sparkyard.loading.folder import HOSTS
+from sparkyard.loading.phrases import did_you_mean, quoted
+
+OWN = "my"
+
+
+def inventory_folder(given: str | None, project: Path, environ: Mapping[str, str]) -> Path:
+    """The inventory's folder: a name below ``inventory/``, a path, or ``inventory/my``. Raises UsageError."""
+    asked = given or environ.get("SPARKYARD_INVENTORY") or ""
+    if not asked:
+        return _own(project)
+    place = "--inventory" if given else "SPARKYARD_INVENTORY"
+    for folder in (project / "inventory" / asked, Path(asked).expanduser()):
+        if folder.is_dir():
+            return folder
+        if folder.is_file() and folder.name in HOSTS:
+            return folder.parent
+    names = inventory_names(project)
+    raise UsageError(
+        f"{place}: there is no inventory {quoted(asked)}{did_you_mean(asked, names)}",
+        details=[f"in inventory/: {', '.join(names) or 'none'}"],
+        next_step="name one of these, or write your own: invoke init",
+    )
+
+
+def _own(project: Path) -> Path:
+    own = project / "inventory" / OWN
+    if own.is_dir():
+        return own
+    examples = ", ".join(name for name in inventory_names(project) if name != OWN)
+    raise UsageError(
+        f"no inventory: inventory/{OWN} is not there and --inventory was not given",
+        details=[f"examples: {examples}"] if examples else [],
+        next_step="invoke init",
+    )
+
+
+def inventory_names(project: Path) -> list[str]:
+    """The inventories below the project."""
+    return sorted({path.parent.name for name in HOSTS for path in (project / "inventory").glob(f"*/{name}")})
+
+
+def recipe_folders(project: Path, extra: Sequence[Path], environ: Mapping[str, str]) -> list[Path]:
+    """The folders of recipes: the project's, those of SPARKYARD_RECIPES (separated by colons), and ``extra``."""
+    more = [Path(part).expanduser() for part in environ.get("SPARKYARD_RECIPES", "").split(":") if part]
+    return [project / "recipes", *more, *extra]

@@ -17,7 +17,7 @@ from sparkyard.actions import Action, Prove, Request, StartContainer, StopContai
 from sparkyard.asking import ask, ask_all
 from sparkyard.errors import Interrupted, SparkyardError, Unreachable, worst
 from sparkyard.events import Emit, Event, EventType
-from sparkyard.plan import Answers, Plan, Step, Verdict
+from sparkyard.plan import Answers, Plan, Step, Verdict, joined
 from sparkyard.step_world import StepWorld, Surroundings
 from sparkyard.verdicts import error_data, failure, is_bad, is_final, judged, postponed
 
@@ -73,6 +73,7 @@ class Engine:
         """Walk one plan; returns its exit status and raises nothing that is a step's failure."""
         walk = Walk(plan)
         self._ask_all(walk, plan.nodes())
+        walk.plan = joined(plan, walk.answers, self._judge_all(walk))
         verdicts = self._judge_all(walk)
         if self._mode.check:
             return self._show(walk, verdicts)

@@ -93,7 +93,8 @@ class Step:
         judge: pure; may raise CouldNotCheck.
         needs: ids of steps that must be right before.
         recheck: ask again after acting (False for steps whose action is itself the proof, such as verify requests).
-        interrupts: whether an undo of this step's action is wanted when a later step of the plan fails (services).
+        together: a name shared by steps that are right only together (the ranks of a lane). When one of them would change,
+            each that has ``again`` is judged by what ``again`` makes of the answers at that moment.
     """
 
     noun: str
@@ -104,6 +105,8 @@ class Step:
     questions: tuple[Question, ...] = ()
     needs: tuple[str, ...] = ()
     recheck: bool = True
+    together: str = ""
+    again: Callable[[Answers], Judge] | None = None
 
     @property
     def id(self) -> str:
@@ -115,12 +118,14 @@ class Plan:
     """The steps of one verb, in an order in which every step follows its needs.
 
     ``on_failure`` are actions, by node, that undo what the plan started when a later step fails (stop the ranks it started).
+    ``partial`` plans (stop) go on with the nodes that answer; all others demand every node before anything acts.
     """
 
     verb: str
     lane: str
     steps: tuple[Step, ...]
     on_failure: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    partial: bool = False
 
     def nodes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(step.node for step in self.steps))
@@ -135,6 +140,18 @@ class Plan:
         ids = {step.id for step in kept}
         steps = tuple(replace(s, needs=tuple(n for n in s.needs if n in ids)) for s in kept)
         return replace(self, steps=steps)
+
+
+def joined(plan: Plan, answers: Mapping[str, Answers], verdicts: Mapping[str, Verdict]) -> Plan:
+    """The plan in which steps that are right only together are judged again where one of them would change."""
+    changing = {s.together for s in plan.steps if s.together and s.id in verdicts and verdicts[s.id].state == "change"}
+    steps = tuple(
+        replace(s, judge=s.again(answers[s.node]))
+        if s.again and s.together in changing and s.node in answers
+        else s
+        for s in plan.steps
+    )
+    return replace(plan, steps=steps)
 
 
 def required(step: Step, verb: str) -> Step:

@@ -232,6 +232,7 @@ class ContainerFact:
     name: str
     image: str
     state: str
+    id: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     exit_code: int = 0
     out_of_memory: bool = False
@@ -265,7 +266,7 @@ def containers(answers: Answers) -> tuple[ContainerFact, ...]:
                 details[told["id"]] = _container(told)
             else:
                 id_, state, names, from_image, lane = line.split("|", 4)
-                listed[id_] = ContainerFact(names.split(",")[0], from_image, state)
+                listed[id_] = ContainerFact(names.split(",")[0], from_image, state, id_)
                 ours |= {id_} if lane else set()
     except (ValueError, KeyError, TypeError):
         raise _unclear(answers, "containers", answer) from None
@@ -281,6 +282,7 @@ def _container(told: Mapping[str, Any]) -> ContainerFact:
         name=told["name"].lstrip("/"),
         image=told["image"],
         state=state["Status"],
+        id=told["id"],
         labels=told["labels"] or {},
         exit_code=state["ExitCode"],
         out_of_memory=bool(state.get("OOMKilled")),

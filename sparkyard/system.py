@@ -36,6 +36,15 @@ class Docker:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process on the GPU; ``container`` is the 64-hex id of the one it runs in, empty outside of Docker."""
+
+    pid: int
+    name: str
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """A node's own facts.
 
@@ -63,6 +72,7 @@ class System:
     docker: Docker
     hcas: tuple[Hca, ...]
     tools: tuple[str, ...]
+    compute: tuple[GpuProcess, ...] = ()
     grub: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -138,6 +148,7 @@ def _system(parts: Mapping[str, Section], errors: str) -> System:
         docker=_docker(parts["docker"], errors),
         hcas=parse_hcas(files, _lines(parts, "netdevs")),
         tools=_lines(parts, "tools"),
+        compute=_compute(_lines(parts, "compute")),
         grub=_lines(parts, "grub"),
         files=files,
         failed=dict(_failed(parts, errors)),
@@ -149,7 +160,7 @@ def _lines(parts: Mapping[str, Section], name: str) -> tuple[str, ...]:
 
 
 def _failed(parts: Mapping[str, Section], errors: str) -> Iterator[tuple[str, str]]:
-    for name in ("addresses", "listening", "gpus"):
+    for name in ("addresses", "listening", "gpus", "compute"):
         part = parts.get(name)
         if part is None:
             yield name, "not asked"
@@ -159,6 +170,13 @@ def _failed(parts: Mapping[str, Section], errors: str) -> Iterator[tuple[str, st
             yield name, "the program is not installed"
         elif part.status > (name == "listening"):  # grep says 1 when nobody listens
             yield name, " ".join(part.lines)[:200] or errors[:200] or f"status {part.status}"
+
+
+def _compute(lines: Sequence[str]) -> tuple[GpuProcess, ...]:
+    groups = re.compile(r"/proc/(\d+)/cgroup:.*?([0-9a-f]{64})")
+    containers = {found[1]: found[2] for line in lines if (found := groups.match(line))}
+    processes = [line.split(", ") for line in lines if re.match(r"\d+, ", line)]
+    return tuple(GpuProcess(int(words[0]), words[1], containers.get(words[0], "")) for words in processes)
 
 
 def _paths(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

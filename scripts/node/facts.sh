@@ -79,6 +79,7 @@ ask_system() {
     section listening system_listening
     section grub grep -sh GRUB_CMDLINE /etc/default/grub /etc/default/grub.d/*.cfg
     section gpus system_gpus
+    section compute system_compute
     section docker system_docker
 }
 
@@ -128,6 +129,22 @@ system_listening() {
 system_gpus() {
     command -v nvidia-smi >/dev/null || return 127
     limited 8 nvidia-smi -L
+}
+
+# Processes on the GPU, a line each, and the control group of each, which names its container.
+system_compute() {
+    command -v nvidia-smi >/dev/null || return 127
+    system_found=$(limited 8 nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv,noheader) || return
+    printf '%s\n' "$system_found"
+    IFS=$newline
+    for system_process in $system_found; do
+        system_pid=${system_process%%,*}
+        case $system_pid in
+        '' | *[!0-9]*) ;;
+        *) [ ! -r "/proc/$system_pid/cgroup" ] || grep -H : "/proc/$system_pid/cgroup" ;;
+        esac
+    done
+    return 0
 }
 
 system_docker() {

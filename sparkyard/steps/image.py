@@ -1,0 +1,107 @@
+"""Steps that bring a lane's engine image onto its nodes: built or pulled on the head, shipped to the workers. Pure."""
+
+from __future__ import annotations
+
+from sparkyard.actions import BuildImage, Run, ShipImage
+from sparkyard.command import Command
+from sparkyard.docker_words import BUILD_LABEL
+from sparkyard.facts import CONTAINERS, ImageFact, containers, image, image_question
+from sparkyard.model import Lane, Node
+from sparkyard.plan import Answers, Step, Verdict
+from sparkyard.rendered import RenderedImage, RenderedLane
+from sparkyard.system import SYSTEM, System, system
+
+BESIDE = 8 << 30
+"""Bytes that stay free beside a serving lane when an image is built."""
+
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Docker's word for a machine's architecture."""
+
+
+def build_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
+    """The head's step (build or pull), then one a worker that ships the image there."""
+    wanted = rendered.image
+    head = _built(wanted, lane.head) if wanted.mark else _pulled(wanted, lane.head)
+    return (head, *(_shipped(wanted, node, head.id) for node in lane.workers))
+
+
+def _built(wanted: RenderedImage, node: Node) -> Step:
+    asked = image_question(wanted.reference)
+
+    def judge(answers: Answers) -> Verdict:
+        reason = difference(wanted, image(answers, asked), system(answers))
+        if not reason:
+            return Verdict("ok", f"{wanted.reference} is built", data={"build": wanted.mark})
+        blocked = _no_room(wanted, answers)
+        if blocked:
+            return blocked
+        build = BuildImage(wanted.reference, Command(wanted.words), wanted.context)
+        return Verdict("change", f"{wanted.reference} {reason}", (build,))
+
+    return Step(
+        "image", wanted.name, node.name, f"image {wanted.name}: build", judge, (SYSTEM, CONTAINERS, asked)
+    )
+
+
+def _no_room(wanted: RenderedImage, answers: Answers) -> Verdict | None:
+    """Blocked when a build beside a serving lane would leave it too little memory."""
+    lanes = sorted({c.lane for c in containers(answers) if c.lane and c.running})
+    free = system(answers).memory_available
+    if not lanes or free >= wanted.memory + BESIDE:
+        return None
+    seen = f"{free / 2**30:.1f} GiB are free beside lane {', '.join(lanes)}"
+    return Verdict(
+        "blocked",
+        f"the build needs the lane stopped: {seen}, expected {(wanted.memory + BESIDE) / 2**30:.1f} GiB",
+        next_step=f"invoke stop --lane={lanes[0]}",
+    )
+
+
+def _pulled(wanted: RenderedImage, node: Node) -> Step:
+    asked = image_question(wanted.reference)
+    digest = wanted.pulled.partition("@")[2]
+
+    def judge(answers: Answers) -> Verdict:
+        fact = image(answers, asked)
+        reason = difference(wanted, fact, system(answers))
+        if not reason and fact is not None and not any(d.endswith(f"@{digest}") for d in fact.digests):
+            reason = f"is not the image of {digest}"
+        if not reason:
+            return Verdict("ok", f"{wanted.reference} is {wanted.pulled}", data={"digest": digest})
+        pull = Run(f"pull {wanted.pulled}", Command(wanted.words), stream=True)
+        tag = Run(f"name it {wanted.reference}", Command.of("docker", "tag", wanted.pulled, wanted.reference))
+        return Verdict("change", f"{wanted.reference} {reason}", (pull, tag))
+
+    return Step("image", wanted.name, node.name, f"image {wanted.name}: pull", judge, (SYSTEM, asked))
+
+
+def _shipped(wanted: RenderedImage, node: Node, head: str) -> Step:
+    asked = image_question(wanted.reference)
+
+    def judge(answers: Answers) -> Verdict:
+        fact = image(answers, asked)
+        reason = difference(wanted, fact, system(answers))
+        if reason:
+            action = ShipImage(wanted.reference, node.link.address)
+            return Verdict("change", f"{wanted.reference} {reason}", (action,))
+        layers = list(fact.layers) if fact else []
+        return Verdict("ok", f"{wanted.reference} is there", data={"layers": layers})
+
+    title = f"image {wanted.name}: ship"
+    return Step("image", wanted.name, node.name, title, judge, (SYSTEM, asked), needs=(head,))
+
+
+def difference(wanted: RenderedImage, fact: ImageFact | None, facts: System) -> str:
+    """How a node's image differs from the wanted one; empty when it does not.
+
+    Ids are not compared: they differ between image stores for the same content. The tag and the label are made of the
+    hash of everything that went into the build; layers are compared when an image is shipped.
+    """
+    if fact is None:
+        return "is missing"
+    machine = MACHINES.get(facts.architecture, facts.architecture)
+    if fact.architecture != machine:
+        return f"is for {fact.architecture}, and this machine is {machine}"
+    if wanted.mark and fact.labels.get(BUILD_LABEL) != wanted.mark:
+        return f"has another {BUILD_LABEL} label than this recipe makes"
+    return ""

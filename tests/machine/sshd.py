@@ -55,7 +55,7 @@ def make_key(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def running(folder: Path, address: str = "127.0.0.2") -> Iterator[Sshd]:
+def running(folder: Path, address: str = "127.0.0.2", set_env: str = "") -> Iterator[Sshd]:
     """An sshd that takes only our key. sshd re-executes itself, hence absolute paths."""
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:
@@ -72,6 +72,7 @@ def running(folder: Path, address: str = "127.0.0.2") -> Iterator[Sshd]:
         "PidFile": "none",
         "UsePAM": "no",
         "StrictModes": "no",
+        **({"SetEnv": set_env} if set_env else {}),
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
     sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin") or "sshd"

@@ -103,10 +103,7 @@ def _entries(listing: str, node: str, what: str) -> list[Seen]:
     if bool(listing) != bool(marks) or (marks and marks[0].start() != 0):
         raise unanswered(node, what, f"its list of files began with {listing[:80]!r}")
     ends = [mark.start() - 1 for mark in marks[1:]] + [len(listing)]
-    return [
-        _entry(mark, listing[mark.end() : end])
-        for mark, end in zip(marks, ends, strict=True)
-    ]
+    return [_entry(mark, listing[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
 
 
 def _entry(mark: re.Match[str], path: str) -> Seen:

@@ -191,7 +191,7 @@ def lines_of(event: Event, width: int, verbose: int = 0) -> list[Line]:
         return header(event)
     if event.type == "recap":
         return recap(event, width)
-    if event.type == "step-output":
+    if event.type == "step-output" or "line" in event.data:
         wanted = "line" in event.data and (not event.step or verbose >= 2)
         return output(event) if wanted else []
     word = "running" if event.type == "step-start" else WORDS.get(event.type, "note").replace("-", " ")

@@ -45,16 +45,22 @@ class Folders:
 
 
 def folders(environ: Mapping[str, str] | None = None, home: Path | None = None) -> Folders:
-    """The folders for this environment. As XDG says, a variable that is empty or relative counts as unset."""
+    """The folders for this environment; ``SPARKYARD_STATE`` and ``SPARKYARD_CACHE`` name two of them outright.
+
+    As XDG says, a variable that is empty or relative counts as unset.
+    """
     environ, home = os.environ if environ is None else environ, home or Path.home()
 
-    def base(variable: str, default: str) -> Path:
+    def absolute(variable: str) -> Path | None:
         given = Path(environ.get(variable, ""))
-        return (given if given.is_absolute() else home / default) / "sparkyard"
+        return given if given.is_absolute() else None
+
+    def base(variable: str, default: str) -> Path:
+        return (absolute(variable) or home / default) / "sparkyard"
 
     return Folders(
-        base("XDG_STATE_HOME", ".local/state"),
-        base("XDG_CACHE_HOME", ".cache"),
+        absolute("SPARKYARD_STATE") or base("XDG_STATE_HOME", ".local/state"),
+        absolute("SPARKYARD_CACHE") or base("XDG_CACHE_HOME", ".cache"),
         base("XDG_DATA_HOME", ".local/share"),
     )
 

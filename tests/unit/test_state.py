@@ -29,6 +29,12 @@ def test_xdg_variables_win_when_they_are_absolute():
     assert folders({}, home).runs == home / ".local/state/sparkyard/runs"
 
 
+def test_sparkyards_own_variables_name_a_folder_outright():
+    given = {"SPARKYARD_STATE": "/own", "XDG_STATE_HOME": "/s", "SPARKYARD_CACHE": "relative"}
+    found = folders(given, Path("/home/spark"))
+    assert (found.state, found.cache) == (Path("/own"), Path("/home/spark/.cache/sparkyard"))
+
+
 def test_run_folders_are_private_named_by_time_and_never_shared(tmp_path):
     runs = tmp_path / "state" / "runs"
     made = [make_run_folder(runs, "download+build start", "A", WHEN) for _ in range(2)]

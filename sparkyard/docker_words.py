@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sparkyard.model import Container, RenderedFile
 
 BUILD_LABEL = "sparkyard.build"
-LABELS = ("lane", "rank", "node", "service", "hash", "discovered")
+LABELS = ("lane", "rank", "node", "nodes", "service", "hash", "discovered")
 """Names behind ``sparkyard.`` in the labels of a container."""
 
 OURS = (
@@ -56,6 +56,7 @@ class Service:
     lane: str
     name: str
     node: str
+    nodes: tuple[str, ...]
     rank: int
     image: str
     image_mark: str
@@ -100,7 +101,8 @@ def _run(service: Service, labels: Mapping[str, str]) -> tuple[str, ...]:
 
 def _labels(service: Service, files: Sequence[RenderedFile], wanted: str) -> dict[str, str]:
     marks = {name: f"<discovered: {name}>" for name in used(service, files)}
-    values = (service.lane, str(service.rank), service.node, service.name, wanted, json.dumps(marks))
+    nodes = ",".join(service.nodes)
+    values = (service.lane, str(service.rank), service.node, nodes, service.name, wanted, json.dumps(marks))
     return dict(zip(LABELS, values, strict=True))
 
 

@@ -132,6 +132,7 @@ class RankRendering:
             lane=self.lane.name,
             name=name,
             node=node,
+            nodes=tuple(each.name for each in self.lane.nodes),
             rank=rank.number,
             image=image.reference,
             image_mark=image.mark or image.pulled,

@@ -1,0 +1,69 @@
+"""A rendered lane written as a tree for people to read and paste: ``build/<lane>/<node>/…``. Writes files; connects to nothing.
+
+Files that would hold secrets are written with the secrets masked.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+from sparkyard.command import mask
+from sparkyard.model import RenderedFile
+from sparkyard.rendered import RenderedLane
+
+HOME = "<discovered: home>/"
+PAIRS = re.compile(r"--?[a-z][a-z-]*\Z")
+
+
+def write_tree(rendered: RenderedLane, folder: Path) -> tuple[Path, ...]:
+    """Write everything below ``folder``/<lane>, which is emptied first; returns the files written, sorted.
+
+    Raises OSError when it cannot be written.
+    """
+    top = folder / rendered.lane
+    if top.exists():
+        shutil.rmtree(top)
+    for path, text in sorted(texts(rendered).items()):
+        target = top / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return tuple(sorted(path for path in top.rglob("*") if path.is_file()))
+
+
+def texts(rendered: RenderedLane) -> dict[str, str]:
+    """Relative path → text of the whole tree."""
+    found = {"image.sh": script(rendered.image.words, "builds or pulls the image, on the head")}
+    for file in rendered.files:
+        found[f"{file.node}/files/{_relative(file)}"] = mask(file.content, rendered.secrets)
+    for container in rendered.containers:
+        about = f"starts rank {container.rank} ({container.service}) on {container.node}"
+        found[f"{container.node}/{container.service}.docker.sh"] = script(container.words, about)
+    return found
+
+
+def _relative(file: RenderedFile) -> str:
+    """The path below ``files/``: the home's folder is named ``home``."""
+    if file.path.startswith(HOME):
+        return "home/" + file.path.removeprefix(HOME)
+    return file.path.lstrip("/")
+
+
+def script(words: tuple[str, ...], about: str) -> str:
+    """One command as shell that can be pasted: an option and its value on a line, lines continued with a backslash."""
+    lines = [shlex.join(line) for line in _lines(words)]
+    return f"# {about}\n" + " \\\n  ".join(lines) + "\n"
+
+
+def _lines(words: tuple[str, ...]) -> list[list[str]]:
+    """The words in lines: the program and its verb, then each option with the value behind it."""
+    lines = [list(words[:2])]
+    for word in words[2:]:
+        last = lines[-1]
+        if len(lines) > 1 and len(last) == 1 and PAIRS.match(last[0]) and not word.startswith("-"):
+            last.append(word)
+        else:
+            lines.append([word])
+    return lines

@@ -1,0 +1,183 @@
+"""What a node must have before a lane is started there: one step a question, each blocked with what was seen. Pure.
+
+These steps never act. What needs sudo is printed for the person, never run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sparkyard.errors import CouldNotCheck
+from sparkyard.facts import CONTAINERS, ContainerFact, containers, ping, ping_question
+from sparkyard.model import Lane, Node
+from sparkyard.network import Listener
+from sparkyard.plan import Answers, Question, Step, Verdict
+from sparkyard.rendered import RenderedLane
+from sparkyard.steps import fabric
+from sparkyard.system import JUMBO_PAYLOAD, SYSTEM, system
+
+GIB = 2**30
+ENGINES = re.compile(
+    r"vllm|sglang|tensorfold|flare|tensorrt|trtllm|ollama|llama[._-]?cpp|lmdeploy|text-generation", re.I
+)
+"""Names and images of containers that are likely to be an engine."""
+
+Check = Callable[[Answers], Verdict]
+
+
+def preflight_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
+    """The steps of every node of the lane."""
+    return tuple(step for node in lane.nodes for step in _steps(lane, rendered, node))
+
+
+def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
+    ports = rendered.ports.get(node.name, {})
+    found = [
+        _step(node, "docker", "Docker can be used", docker_access),
+        _step(node, "link", "the link address is here", lambda a: fabric.link(a, node, lane.rank(node) == 0)),
+        _step(node, "ports", "ports are free", lambda a: free_ports(a, ports), CONTAINERS),
+        _step(node, "memory", "enough memory", lambda a: memory(a, lane.recipe.limits.memory), CONTAINERS),
+        _step(
+            node, "engines", "no other engine", lambda a: no_other_engine(a, gpu=lane.recipe.gpu), CONTAINERS
+        ),
+    ]
+    if lane.recipe.gpu:
+        found.append(_step(node, "gpu", "Docker sees the GPU", gpu))
+    if lane.recipe.rdma:
+        found.append(
+            _step(node, "rdma", "HCAs are active with an IPv4 RoCE v2 GID", lambda a: fabric.rdma(a, node))
+        )
+        found.append(_step(node, "kernel", "the kernel lets RDMA pin memory", fabric.kernel))
+    return [*found, *(_jumbo(node, peer) for peer in lane.nodes if peer is not node)]
+
+
+def _step(node: Node, name: str, title: str, judge: Check, *questions: Question) -> Step:
+    return Step("preflight", name, node.name, f"preflight: {title}", judge, (SYSTEM, *questions))
+
+
+def _jumbo(node: Node, peer: Node) -> Step:
+    asked = ping_question(peer.link.address, JUMBO_PAYLOAD)
+
+    def judge(answers: Answers) -> Verdict:
+        return fabric.jumbo(ping(answers, asked), system(answers), node, peer)
+
+    return _step(node, f"jumbo-{peer.name}", f"jumbo frames reach {peer.name}", judge, asked)
+
+
+def docker_access(answers: Answers) -> Verdict:
+    facts = system(answers)
+    if facts.docker.version:
+        return Verdict("ok", f"Docker {facts.docker.version} as {facts.user}")
+    if "permission denied" in facts.docker.error.lower():
+        return Verdict(
+            "blocked",
+            f"Docker refuses {facts.user}, who is not in the group docker",
+            next_step=f"sudo usermod -aG docker {facts.user}, then log in again",
+            details=(facts.docker.error,),
+        )
+    return Verdict(
+        "blocked",
+        "Docker does not answer; expected its engine to run",
+        next_step="sudo systemctl start docker",
+        details=(facts.docker.error,),
+    )
+
+
+def gpu(answers: Answers) -> Verdict:
+    facts = system(answers)
+    if "gpus" in facts.failed or not facts.gpus:
+        seen = facts.failed.get("gpus", "nvidia-smi lists none")
+        return Verdict("blocked", f"no GPU is seen ({seen}); expected one", next_step="nvidia-smi")
+    ways = [name for name in ("nvidia-container-runtime-hook", "nvidia-ctk") if facts.has_tool(name)]
+    if "nvidia" not in facts.docker.runtimes and not ways:
+        return Verdict(
+            "blocked",
+            f"the GPU is there ({facts.gpus[0]}), and Docker has no NVIDIA runtime to hand it to containers",
+            next_step="install nvidia-container-toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker",
+        )
+    return Verdict("ok", facts.gpus[0].split(" (UUID")[0])
+
+
+def _running_lanes(answers: Answers) -> tuple[str, ...]:
+    """The lanes that run here; none when Docker cannot be asked, which the docker step says."""
+    try:
+        return tuple(sorted({c.lane for c in containers(answers) if c.lane and c.running}))
+    except CouldNotCheck:
+        return ()
+
+
+def free_ports(answers: Answers, ports: dict[str, int] | object) -> Verdict:
+    facts = system(answers)
+    facts.need("listening")
+    assert isinstance(ports, dict)
+    taken = [(name, port, by) for name, port in ports.items() for by in facts.listening if by.port == port]
+    lanes = _running_lanes(answers)
+    if not taken or lanes:
+        held = f" (lane {', '.join(lanes)} runs)" if taken else " are free"
+        return Verdict(
+            "ok", ("ports " + ", ".join(str(port) for port in ports.values()) if ports else "no port") + held
+        )
+    seen = "; ".join(f"port {port} ({name}) is held by {_holder(by)}" for name, port, by in taken)
+    port = taken[0][1]
+    return Verdict(
+        "blocked",
+        f"{seen}; expected it free",
+        next_step=f"find and end it, or set another port: sudo ss -Hltnp 'sport = :{port}'",
+    )
+
+
+def _holder(by: Listener) -> str:
+    return f"{by.process or 'a process of another user'} on {by.address}"
+
+
+def memory(answers: Answers, wanted: int) -> Verdict:
+    facts = system(answers)
+    lanes = _running_lanes(answers)
+    free = facts.memory_available
+    if lanes:
+        return Verdict("ok", f"{free / GIB:.1f} GiB are free beside lane {', '.join(lanes)}")
+    if free < wanted:
+        return Verdict(
+            "blocked",
+            f"{free / GIB:.1f} GiB of memory are free; expected {wanted / GIB:.1f} GiB",
+            next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head",
+        )
+    return Verdict("ok", f"{free / GIB:.1f} GiB are free")
+
+
+def no_other_engine(answers: Answers, *, gpu: bool) -> Verdict:
+    """No container that looks like an engine and is not ours; on GPU lanes no other process on the GPU either."""
+    facts, found = system(answers), containers(answers)
+    others = [
+        c for c in found if c.running and not c.lane and (ENGINES.search(c.name) or ENGINES.search(c.image))
+    ]
+    if others and gpu:
+        return _engine(
+            f"container {others[0].name} ({others[0].image}) is running", f"docker stop {others[0].name}"
+        )
+    ours = {c.id for c in found if c.lane}
+    strangers = [p for p in facts.compute if p.container not in ours]
+    if gpu and strangers:
+        first = strangers[0]
+        where = next((c for c in found if c.id == first.container), None)
+        if where is not None:
+            return _engine(
+                f"container {where.name} holds the GPU ({first.name})", f"docker stop {where.name}"
+            )
+        return _engine(
+            f"{first.name} (pid {first.pid}) holds the GPU", f"end it, if it is yours: kill {first.pid}"
+        )
+    if gpu and "compute" in facts.failed and "gpus" not in facts.failed:
+        facts.need("compute")
+    return Verdict("ok", "no other engine runs", details=_noted(others))
+
+
+def _engine(seen: str, next_step: str) -> Verdict:
+    return Verdict(
+        "blocked", f"{seen}, and is not sparkyard's; expected no other engine", next_step=next_step
+    )
+
+
+def _noted(others: list[ContainerFact]) -> tuple[str, ...]:
+    return tuple(f"container {c.name} ({c.image}) runs beside" for c in others)

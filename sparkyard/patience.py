@@ -56,3 +56,14 @@ def waiting(cancelled: threading.Event) -> Wait:
             raise Interrupted("interrupted")
 
     return wait
+
+
+class EndSignal(threading.Event):
+    """A cancel signal that is also set when something else is so: another failure, or no byte for too long."""
+
+    def __init__(self, also: Callable[[], bool]) -> None:
+        super().__init__()
+        self._also = also
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._also()

@@ -14,7 +14,7 @@ child=$!
 payload=
 {
   cat <&3
-  kill -TERM "-$child"
+  kill -TERM "-$child" || kill -TERM "$child" # it has no session of its own before setsid ran
   sleep 2
   kill -KILL "-$child"
 } >/dev/null 2>&1 &

@@ -6,7 +6,7 @@ Arguments: folder, ledger, seal, filesystem id. Standard input, in lines of fiel
                                     file ORIGIN, linked or copied when right; hold: nothing to read, must be in the ledger
     seal                            then the seal's text, written when every PATH is in place and in the ledger
 
-Answers in lines: progress BYTES, proven, damaged, changed, missing, linked, copied PATH, sealed, unsealed COUNT, end.
+Answers in lines: progress BYTES, proven, damaged, unfit, changed, missing, linked, copied PATH, sealed, unsealed COUNT, end.
 A ledger line is filesystem, inode, size, mtime_ns, ctime_ns, digest. It is added as soon as a file is proven.
 """
 
@@ -141,7 +141,7 @@ def look(work, origin):
 
 def throw_away(work, origin, seen):
     """A file with the wrong content goes, and with it the seal. What a person offers is left alone."""
-    tell("damaged", work.path, seen)
+    tell("unfit" if work.how == "offered" else "damaged", work.path, seen)
     if work.how == "offered":
         return
     for path in (origin, SEAL):

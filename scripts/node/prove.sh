@@ -82,8 +82,10 @@ prove() {
     if [ "$before" != "$(key "$file")" ]; then
         printf 'changed\t%s\n' "$path"
     elif [ "$seen" != "$want" ]; then
-        printf 'damaged\t%s\t%s\n' "$path" "$seen"
-        [ "$how" = offered ] || rm -f "$file" "$seal"
+        case $how in
+        offered) printf 'unfit\t%s\t%s\n' "$path" "$seen" ;;
+        *) printf 'damaged\t%s\t%s\n' "$path" "$seen" && rm -f "$file" "$seal" ;;
+        esac
     else
         case $how in
         arrived) place "$file" "$path" ;;

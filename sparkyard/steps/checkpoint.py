@@ -207,8 +207,17 @@ def _judge(copy: Copy, bring: Bring, answers: Answers) -> Verdict:
         return Verdict("change", reason(found), actions=(proof,), details=found.remarks)
     coming = bring(found.missing, here)
     if isinstance(coming, CopyFiles):
+        whole = arrived(tree, found.missing)
+        coming = replace(coming, files=tuple(file for file in found.missing if file not in whole))
         proof = replace(proof, arrived=found.missing)
-    return Verdict("change", reason(found), actions=(coming, proof), details=found.remarks)
+    actions = (coming, proof) if coming.files else (proof,)
+    return Verdict("change", reason(found), actions=actions, details=found.remarks)
+
+
+def arrived(tree: Tree, missing: tuple[RemoteFile, ...]) -> tuple[RemoteFile, ...]:
+    """Copied files that an interrupted run left whole: they are read, and copied only if that shows damage."""
+    there = {path: seen.size for path, seen in tree.incoming.items() if seen.kind == "f"}
+    return tuple(file for file in missing if there.get(file.path) == file.size)
 
 
 def prove(copy: Copy, here: Place, tree: Tree, files: tuple[RemoteFile, ...]) -> Prove:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from sparkyard.errors import Interrupted
+
+LOOK = 0.1
+"""Seconds between two looks at what an EndSignal also depends on."""
 
 Wait = Callable[[float], None]
 
@@ -67,3 +71,12 @@ class EndSignal(threading.Event):
 
     def is_set(self) -> bool:
         return super().is_set() or self._also()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self.is_set():
+            left = LOOK if until is None else until - time.monotonic()
+            if left <= 0:
+                return False
+            super().wait(min(LOOK, left))
+        return True

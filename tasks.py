@@ -67,7 +67,7 @@ def restart(line: Line) -> None:
 @task(klass=LaneTask)
 def status(line: Line) -> None:
     """Show each rank: state, since when, image, health, one real token, and drift."""
-    from sparkyard.looking import status
+    from sparkyard.standing import status
 
     status(line)
 

@@ -7,13 +7,13 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkyard import load, selection, state
 from sparkyard.cli import project_folder
@@ -22,12 +22,15 @@ from sparkyard.errors import Interrupted, SparkyardError, UsageError, worst
 from sparkyard.events import Event
 from sparkyard.known_hosts import Keys
 from sparkyard.locks import Locks, parse_wait
-from sparkyard.model import Inventory, Lane
+from sparkyard.model import Inventory, Lane, Manifest
 from sparkyard.options import Options
 from sparkyard.plan import Plan
 from sparkyard.recap import count
 from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
 from sparkyard.step_world import Surroundings
+
+if TYPE_CHECKING:
+    from sparkyard.rendered import RenderedLane
 
 UNLOCKED = ("status", "logs", "render", "config", "show")
 """Verbs that only look: they take no lock and leave no record."""
@@ -56,6 +59,7 @@ class Line:
         self.began = time.monotonic()
         self.statuses: list[int] = []
         self._events: list[Event] = []
+        self._manifests: dict[str, Mapping[str, Manifest]] = {}
         self._record: state.RunRecord | None = None
         self._run_folder: Path | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
@@ -88,6 +92,22 @@ class Line:
             sets=self.options.set,
         )
 
+    def manifests(self, lane: Lane) -> Mapping[str, Manifest]:
+        """The files of the lane's checkpoints, from the lock, or from the hub when nothing is locked yet."""
+        from sparkyard.pins import manifests  # noqa: PLC0415
+
+        if lane.name not in self._manifests:
+            self.enter()  # the hub may be reachable only from the head
+            self._manifests[lane.name] = manifests(lane, write=not self.options.check, say=self.say)
+        return self._manifests[lane.name]
+
+    def rendered(self, lane: Lane) -> RenderedLane:
+        """The lane as it shall be on its nodes; what is not locked yet stays a mark."""
+        from sparkyard.pins import known_manifests  # noqa: PLC0415
+        from sparkyard.render import render_lane  # noqa: PLC0415
+
+        return render_lane(lane, self._manifests.get(lane.name) or known_manifests(lane))
+
     @cached_property
     def nouns(self) -> tuple[str, ...]:
         return selection.chosen_nouns(self.options.only)
@@ -100,8 +120,20 @@ class Line:
     def keys(self) -> Keys:
         return Keys(self.folders.state)
 
+    def enter(self) -> None:
+        """Be where rank 0 is: in the lab, enter node 1's namespaces; elsewhere, make sure that this is its machine.
+
+        Raises UsageError when rank 0's link address is not of this machine.
+        """
+        from sparkyard.place import enter_lab, must_be_head  # noqa: PLC0415
+
+        if self.inventory.lab:
+            enter_lab(self.inventory)
+        must_be_head(self.inventory)
+
     @cached_property
     def around(self) -> Surroundings:
+        self.enter()
         return Surroundings(self.inventory, self.folders.state, self.run_folder, self.keys)
 
     @property
@@ -281,6 +313,3 @@ class Line:
 
     def _reader_gone(self) -> None:
         self.around.stop.set()
-
-
-Builder = Callable[[Line], Plan]

@@ -102,6 +102,8 @@ def _entries(listing: str, node: str, what: str) -> list[Seen]:
     marks = list(_ENTRY.finditer(listing))
     if bool(listing) != bool(marks) or (marks and marks[0].start() != 0):
         raise unanswered(node, what, f"its list of files began with {listing[:80]!r}")
+    if not marks:
+        return []
     ends = [mark.start() - 1 for mark in marks[1:]] + [len(listing)]
     return [_entry(mark, listing[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
 

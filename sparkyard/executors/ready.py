@@ -59,7 +59,7 @@ def _wait(action: WaitReady, node: str, world: World, asker: _Asker) -> None:
         news = world.watches.news.count
         if world.cancelled.is_set():
             raise Interrupted(
-                "interrupted while waiting for the lane; what was started keeps running", node=node
+                "interrupted while waiting for the lane", node=node
             )
         world.watches.demand_all_alive(action.log_silence)
         if seen.failure:

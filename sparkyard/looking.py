@@ -1,0 +1,103 @@
+"""Verbs that only look: ``config``, ``render``, ``logs``. They take no lock and change nothing on a node."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sparkyard import facts, load
+from sparkyard.asking import ask_all
+from sparkyard.command import Command, mask
+from sparkyard.errors import Interrupted, SparkyardError, UsageError
+from sparkyard.events import Event
+from sparkyard.facts import ContainerFact
+from sparkyard.line import Line
+from sparkyard.plan import Answers
+from sparkyard.selection import chosen_nodes
+from sparkyard.tables import finding
+
+
+def config(line: Line) -> None:
+    """Show every value of the inventory, and of the lane when there is one, with its origin."""
+    has_lane = line.options.lane or line.inventory.default_lane
+    for row in load.explain_json(line.lane if has_lane else line.inventory):
+        line.emit(finding("config", {"node": row["owner"], **row}))
+
+
+def render(line: Line, out: str) -> None:
+    """Write the lane's files and docker commands below ``out``, without connecting to any node."""
+    from sparkyard.rendered_tree import write_tree  # noqa: PLC0415
+
+    rendered = line.rendered(line.lane)
+    for path in write_tree(rendered, Path(out)):
+        row = {"path": str(path), "bytes": path.stat().st_size, "mode": f"{path.stat().st_mode & 0o7777:04o}"}
+        line.emit(finding("render", row))
+    for name in rendered.unlocked:
+        line.say(f"checkpoint {name} is unlocked: its commit is not known yet; next: invoke download")
+
+
+Found = dict[str, tuple[ContainerFact, ...] | SparkyardError]
+
+
+def containers(line: Line, nodes: Iterable[str]) -> Found:
+    """Our containers on each node, or why they are not known."""
+    answers = ask_all(line.around, {node: (facts.CONTAINERS,) for node in nodes})
+    found: Found = {}
+    for node, answer in answers.items():
+        try:
+            found[node] = _ours(answer)
+        except SparkyardError as error:
+            found[node] = error
+    return found
+
+
+def _ours(answer: Answers | SparkyardError) -> tuple[ContainerFact, ...]:
+    if isinstance(answer, SparkyardError):
+        raise answer
+    return tuple(fact for fact in facts.containers(answer) if fact.lane)
+
+
+def running_lanes(found: Found) -> tuple[str, ...]:
+    """The lanes that have a container, running or not, on any node that answered."""
+    facts_ = [fact for facts_ in found.values() if not isinstance(facts_, SparkyardError) for fact in facts_]
+    return tuple(dict.fromkeys(fact.lane for fact in facts_))
+
+
+def logs(line: Line, node: str, follow: bool, lines: str) -> None:
+    """Show the last log lines of every container of ours, or follow them until Ctrl-C."""
+    if not lines.isdecimal():
+        raise UsageError(f"--lines takes a number, not {lines!r}")
+    nodes = chosen_nodes(line.inventory, node or line.options.limit)
+    found = containers(line, nodes)
+    wanted = [
+        (name, fact.name)
+        for name, facts_ in found.items()
+        if not isinstance(facts_, SparkyardError)
+        for fact in facts_
+        if line.options.lane in (None, fact.lane)
+    ]
+    errors = [error for error in found.values() if isinstance(error, SparkyardError)]
+    if wanted:
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            jobs = [pool.submit(_logs, line, *pair, follow, lines) for pair in wanted]
+        errors += [error for job in jobs if isinstance(error := job.exception(), SparkyardError)]
+    for error in errors:
+        if not isinstance(error, Interrupted):
+            raise error
+    if not wanted:
+        line.say("no container of sparkyard is there")
+
+
+def _logs(line: Line, node: str, container: str, follow: bool, lines: str) -> None:
+    words = ("docker", "logs", "--tail", lines, *(("--follow",) if follow else ()), container)
+    one_at_a_time = threading.Lock()
+
+    def show(text: str) -> None:
+        with one_at_a_time:
+            shown = mask(text, line.around.secrets)
+            data = {"line": shown, "container": container}
+            line.emit(Event("finding", f"{node} | {shown}", node, data=data))
+
+    line.around.shell(node).run(Command(words), on_line=show)

@@ -1,0 +1,50 @@
+"""Where sparkyard runs: on rank 0's node. In the lab it enters that node first; elsewhere it refuses to be somewhere else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from pathlib import Path
+
+from sparkyard.errors import UsageError
+from sparkyard.model import Inventory
+
+INSIDE = Path("/run/sparkyard-lab")
+"""Every lab node has it, and nothing else does."""
+
+
+def enter_lab(inventory: Inventory) -> None:
+    """Become the same line inside the lab's head; returns only when we are there already.
+
+    Raises UsageError when no lab is up.
+    """
+    if INSIDE.exists():
+        return
+    from sparkyard import lab  # noqa: PLC0415
+
+    state = lab.status()
+    if state is None or inventory.head.name not in [node.name for node in state.nodes]:
+        raise UsageError(
+            f"the inventory {inventory.folder} is the lab's, and no lab with {inventory.head.name} is up",
+            next_step=f"invoke lab.up --nodes={len(inventory.nodes)}",
+        )
+    words = lab.enter_words(inventory.head.name, (sys.executable, *sys.argv), cwd=str(Path.cwd()))
+    sys.stdout.flush()
+    os.execvp(words[0], words)  # noqa: S606 - the same line, one namespace further in
+
+
+def must_be_head(inventory: Inventory) -> None:
+    """Raises UsageError unless rank 0's link address belongs to this machine (design: type it on the head)."""
+    head = inventory.head
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((head.link.address, 0))
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            raise UsageError(
+                f"this machine does not have {head.link.address}, the link address of rank 0 ({head.name})",
+                next_step=f"ssh to {head.name} and type it there; or correct link.address in {inventory.folder}/hosts.yml",
+            ) from None

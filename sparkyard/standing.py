@@ -1,0 +1,83 @@
+"""``invoke status``: each rank as it is, whether that is what would be made today, and one real token."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from sparkyard.asking import ask_all
+from sparkyard.drift import RankState, rank_states, status_questions
+from sparkyard.errors import SparkyardError
+from sparkyard.events import Event
+from sparkyard.line import Line
+from sparkyard.plan import Answers
+from sparkyard.rendered import RenderedLane
+from sparkyard.tables import finding
+from sparkyard.verbs import running_lane
+
+TOKEN_SECONDS = 30.0
+"""How long ``status`` waits for its one token."""
+
+
+def status(line: Line) -> None:
+    """Show the running lane, or the inventory's when nothing runs; exit status 1 unless it serves as wanted."""
+    lane = running_lane(line) or line.lane
+    rendered = line.rendered(lane)
+    line.around.secrets = (*line.around.secrets, *rendered.secrets)
+    line.around.stop.clear()
+    answers = _answers(line, rendered, [node.name for node in lane.nodes])
+    ranks = rank_states(rendered, answers)
+    for rank in ranks:
+        line.emit(_row(rank))
+    serving = all(rank.as_wanted for rank in ranks)
+    token = one_token(rendered) if any(rank.state == "running" for rank in ranks) else "nothing runs"
+    line.emit(_summary(lane.name, rendered, serving and not token, token))
+    if not serving or token:
+        line.statuses.append(1)
+
+
+def _answers(line: Line, rendered: RenderedLane, nodes: list[str]) -> dict[str, Answers]:
+    found: dict[str, Answers] = {}
+    for node, answer in ask_all(line.around, {n: status_questions(rendered, n) for n in nodes}).items():
+        if isinstance(answer, SparkyardError):
+            line.statuses.append(answer.status)
+            data = {"details": list(answer.details), "next": answer.next_step}
+            line.emit(Event("node-unreachable", answer.message, node, data=data))
+        else:
+            found[node] = answer
+    return found
+
+
+def _row(rank: RankState) -> Event:
+    row: dict[str, Any] = asdict(rank) | {
+        "since": rank.since.split(".")[0],
+        "drift": [*rank.trouble, *rank.drift] or "none",
+        "as_wanted": rank.as_wanted,
+    }
+    return finding("status", row)
+
+
+def _summary(lane: str, rendered: RenderedLane, good: bool, token: str) -> Event:
+    ready = rendered.ready
+    if good:
+        words = f"lane {lane} serves as wanted at {ready.url}/v1: a real request was answered"
+    else:
+        words = f"lane {lane} does not serve as wanted" + (f": {token}" if token else ": see the ranks above")
+    data = {"lane": lane, "url": ready.url, "serves_as_wanted": good, "token": token or "answered"}
+    return Event("finding", words, data=data)
+
+
+def one_token(rendered: RenderedLane) -> str:
+    """Ask the API for one token; empty when it came, else what came instead."""
+    from sparkyard.executors.http import ask, client  # noqa: PLC0415 - httpx2 takes its time
+    from sparkyard.executors.ready import GENERATION  # noqa: PLC0415
+    from sparkyard.expectations import shortened  # noqa: PLC0415
+    from sparkyard.replies import generated  # noqa: PLC0415
+
+    ready = rendered.ready
+    body = {**ready.body, "max_tokens": 1, "stream": False}
+    with client(ready.url, ready.api_key) as api:
+        reply = ask(api, "POST", GENERATION, body, TOKEN_SECONDS)
+    if reply.status == 200 and generated(reply.document):
+        return ""
+    return reply.unheard or f"one token was asked for, HTTP status {reply.status}: {shortened(reply.text)}"

@@ -1,0 +1,127 @@
+"""The verbs that change nodes: each builds its plan from pure steps and hands it to the line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparkyard.errors import SparkyardError, UsageError
+from sparkyard.line import Line
+from sparkyard.looking import containers, running_lanes
+from sparkyard.model import Lane
+from sparkyard.plan import Plan, Step, required
+from sparkyard.rendered import RenderedLane
+from sparkyard.selection import chosen_nodes
+from sparkyard.steps import adopt as adopting
+from sparkyard.steps import checkpoint, files, image, preflight, service
+from sparkyard.steps import verify as checking
+
+
+def download(line: Line) -> None:
+    """Checkpoints: to the head, then to the other nodes, every byte proven."""
+    lane = line.lane
+    steps = checkpoint.download_steps(lane, line.manifests(lane), deep=line.options.deep)
+    line.run(Plan("download", lane.name, steps), lane.secrets())
+
+
+def build(line: Line) -> None:
+    """The engine image: on the head, then on the workers."""
+    lane = line.lane
+    rendered = line.rendered(lane)
+    line.run(Plan("build", lane.name, image.build_steps(lane, rendered)), rendered.secrets)
+
+
+def start(line: Line) -> None:
+    """Preflight, files, ranks in order, and a real request."""
+    lane = line.lane
+    _whole(line, lane, "start")
+    line.manifests(lane)
+    rendered = line.rendered(lane)
+    before = _before_start(line, lane, rendered)
+    ranks = service.start_steps(lane, rendered, [step.id for step in before])
+    plan = Plan("start", lane.name, (*before, *ranks), service.on_failure(lane, rendered))
+    line.run(plan, rendered.secrets)
+
+
+def restart(line: Line) -> None:
+    """Everything that can be checked first, then a stop and a start of every rank."""
+    lane = running_lane(line)
+    if lane is None:
+        raise UsageError("nothing runs that could be restarted", next_step="invoke start")
+    _whole(line, lane, "restart")
+    line.manifests(lane)
+    rendered = line.rendered(lane)
+    before = _before_start(line, lane, rendered)
+    ranks = service.restart_steps(lane, rendered, [step.id for step in before])
+    plan = Plan("restart", lane.name, (*before, *ranks), service.on_failure(lane, rendered))
+    line.run(plan, rendered.secrets)
+
+
+def stop(line: Line) -> None:
+    """Stop every rank of what runs; nodes that do not answer are named, the others are stopped."""
+    lane = running_lane(line)
+    if lane is None:
+        line.say("nothing of sparkyard runs on these nodes")
+        return
+    _whole(line, lane, "stop")
+    line.run(Plan("stop", lane.name, service.stop_steps(lane), partial=True), lane.secrets())
+
+
+def verify(line: Line) -> None:
+    """The recipe's checks, against the API on the head."""
+    lane = running_lane(line) or line.lane
+    rendered = line.rendered(lane)
+    if not rendered.checks:
+        raise UsageError(f"the recipe of lane {lane.name} has no checks")
+    line.run(Plan("verify", lane.name, checking.verify_steps(lane, rendered)), rendered.secrets)
+
+
+def adopt(line: Line, folder: str, node: str) -> None:
+    """Files that are there already. ``folder`` is absolute on the nodes, or begins with ``~/``."""
+    if not folder.startswith(("/", "~/")):
+        raise UsageError(
+            f"--from takes an absolute folder, or one below ~/, not {folder!r}",
+            next_step="invoke adopt --from=/path/on/the/node",
+        )
+    lane = line.lane
+    plan = Plan("adopt", lane.name, adopting.adopt_steps(lane, line.manifests(lane), folder))
+    line.run(plan.chosen(chosen_nodes(line.inventory, node), ()) if node else plan, lane.secrets())
+
+
+def _before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
+    """Preflight; what other verbs bring, as requirements; then the rendered files."""
+    from_download = checkpoint.download_steps(lane, line.manifests(lane))
+    there = [required(s, f"download --lane={lane.name}") for s in from_download if s.noun == "checkpoint"]
+    there += [required(s, f"build --lane={lane.name}") for s in image.build_steps(lane, rendered)]
+    first = (*preflight.preflight_steps(lane, rendered), *(replace(step, needs=()) for step in there))
+    written = (replace(s, needs=tuple(step.id for step in first)) for s in files.file_steps(rendered))
+    return (*first, *written)
+
+
+def _whole(line: Line, lane: Lane, verb: str) -> None:
+    """A lane's ranks work together: refuse a limit that would leave some of them out."""
+    chosen = chosen_nodes(line.inventory, line.options.limit)
+    left_out = [node.name for node in lane.nodes if node.name not in chosen]
+    if left_out:
+        raise UsageError(
+            f"--limit leaves out {', '.join(left_out)}, and {verb} needs every rank of lane {lane.name}",
+            next_step=f"invoke {verb} --lane={lane.name}, without --limit",
+        )
+
+
+def running_lane(line: Line) -> Lane | None:
+    """The lane that was named, else the one that has containers on the nodes; None when there is none.
+
+    Raises UsageError when several are there, and the error of a node that did not answer when none is seen.
+    """
+    if line.options.lane:
+        return line.lane
+    found = containers(line, [node.name for node in line.inventory.nodes])
+    lanes = running_lanes(found)
+    if len(lanes) > 1:
+        raise UsageError(f"several lanes are there: {', '.join(lanes)}", next_step="name one with --lane")
+    if lanes:
+        return line.lane_named(lanes[0])
+    errors = [error for error in found.values() if isinstance(error, SparkyardError)]
+    if errors:
+        raise errors[0]
+    return None

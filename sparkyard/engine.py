@@ -19,15 +19,25 @@ from sparkyard.errors import Interrupted, SparkyardError, Unreachable, worst
 from sparkyard.events import Emit, Event, EventType
 from sparkyard.plan import Answers, Plan, Step, Verdict, joined
 from sparkyard.step_world import StepWorld, Surroundings
-from sparkyard.verdicts import error_data, failure, is_bad, is_final, judged, postponed
+from sparkyard.verdicts import error_data, failure, is_bad, is_final, judged
 
 ROUNDS = 3
 """How often a step may act before its question must be answered as wanted."""
 
-READS = (Prove, Request, WaitReady)
-"""Actions that change nothing on a node but what we know of it."""
+READS = (Request, WaitReady)
+"""Actions after which every answer of a node is still true. A proof is none: it writes the ledger and may throw a file away."""
+
+REQUESTS = (Request, WaitReady)
+"""Actions that are not even made under ``--check``."""
 
 Confirm = Callable[[list[str]], bool]
+
+
+def changes_nothing(action: Action) -> bool:
+    """Whether an action only adds to what we know of a node: requests, and proofs of files that lie in their places."""
+    if isinstance(action, Prove):
+        return not (action.arrived or action.offered)
+    return isinstance(action, READS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +151,19 @@ class Engine:
         return worst(walk.statuses)
 
     def _show_step(self, walk: Walk, step: Step, verdict: Verdict) -> None:
-        after = next((self._pending[need] for need in (step.id, *step.needs) if need in self._pending), "")
-        if after and step.id not in self._pending:
-            verdict = postponed(verdict)
-        if (
-            verdict.state == "change"
-            and not after
-            and all(isinstance(a, (Request, WaitReady)) for a in verdict.actions)
+        after = next((self._pending[need] for need in step.needs if need in self._pending), "")
+        earlier = self._pending.get(step.id, "")
+        if is_bad(verdict) and earlier:
+            self._skip(walk, step, f"will be checked after: {earlier}", verdict)
+        elif is_bad(verdict) and after:
+            self._would(walk, step, Verdict("change", verdict.reason, data=verdict.data), after)
+        elif (
+            verdict.state == "change" and not after and all(isinstance(a, REQUESTS) for a in verdict.actions)
         ):
             self._skip(
                 walk, step, f"sends requests, not under --check: {verdict.actions[0].shown()}", verdict
             )
-        elif verdict.state == "change" or (is_bad(verdict) and after):
+        elif verdict.state == "change":
             self._would(walk, step, verdict, after)
         elif is_bad(verdict):
             self._fail(walk, step, failure(step, verdict))
@@ -286,7 +297,7 @@ class Engine:
         return data
 
     def _done(self, walk: Walk, step: Step, verdict: Verdict, acted: list[Action], seconds: float) -> None:
-        if not any(not isinstance(action, READS) for action in acted):
+        if all(changes_nothing(action) for action in acted):
             self._ok(walk, step, verdict, seconds)
             return
         walk.outcomes[step.id] = "changed"

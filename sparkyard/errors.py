@@ -75,7 +75,7 @@ class ConfigError(UsageError):
     """Every fault of the configuration, at once, in file and line order."""
 
     def __init__(self, faults: Iterable[Fault], *, next_step: str = "") -> None:
-        self.faults = tuple(sorted(set(faults), key=lambda f: (f.file, f.line, f.key)))
+        self.faults = tuple(sorted(set(faults), key=lambda f: (f.file, f.line, f.key, f.message)))
         count = len(self.faults)
         title = f"{count} fault{'' if count == 1 else 's'} in the configuration; nothing was run"
         super().__init__(title, details=[str(f) for f in self.faults], next_step=next_step)

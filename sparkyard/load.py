@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparkyard.loading.explain import Row
+    from sparkyard.loading.init import Ask
     from sparkyard.model import Inventory, Lane
     from sparkyard.recipe import Recipe
 
@@ -59,12 +60,12 @@ def find_recipes(
 def load_recipe(folder: Path) -> Recipe:
     """The recipe of a folder. Raises ConfigError with every fault in it."""
     from sparkyard.loading.marked import Faults
-    from sparkyard.loading.recipe_file import read_recipe
+    from sparkyard.loading.recipe_file import SoundRecipe, read_recipe
 
     faults = Faults()
     file = read_recipe(folder, faults)
     faults.stop()
-    assert file is not None
+    assert isinstance(file, SoundRecipe)
     return file.recipe
 
 
@@ -130,3 +131,17 @@ def explain_json(what: Lane | Inventory) -> list[dict[str, Any]]:
     from sparkyard.loading.explain import explain_json as objects
 
     return objects(what)
+
+
+def init_inventory(folder: Path, given: Mapping[str, str], ask: Ask | None, *, replace: bool = False) -> Path:
+    """Write a new ``hosts.yml`` into the folder from given answers, asked ones (``ask`` None: nobody to ask) and defaults.
+
+    Names of answers: nodes (2 or 4), lane, ``spark-2.host``, ``.user``, ``.address``, ``.interface``, ``.hcas``.
+    Raises UsageError for a wrong answer, or when an inventory is there and ``replace`` is False; nothing is written then.
+    """
+    from sparkyard.loading.init import gather
+    from sparkyard.loading.init_file import refuse_present, write_inventory
+
+    if not replace:
+        refuse_present(folder)
+    return write_inventory(folder, gather(given, ask), replace=replace)

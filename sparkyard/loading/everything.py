@@ -8,7 +8,7 @@ from pathlib import Path
 from sparkyard.loading.lane import check_lane_names, check_settings, choose_lane, resolve
 from sparkyard.loading.marked import Faults
 from sparkyard.loading.overrides import Overrides, read_overrides, refuse_unknown, variable_of
-from sparkyard.loading.recipe_file import RecipeFile, read_recipe
+from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe, read_recipe
 from sparkyard.loading.variables import OVERRIDABLE
 from sparkyard.model import Inventory, Lane
 
@@ -34,6 +34,8 @@ def lane_of_inventory(
     if name is None or file is None:
         return None
     _check_overrides(overrides, file, files, recipes, faults)
+    if not isinstance(file, SoundRecipe):
+        return None
     return resolve(inventory, name, file, overrides, faults, sound=sound)
 
 
@@ -62,9 +64,9 @@ def _check_overrides(
     faults: Faults,
 ) -> None:
     """Refuse overrides that nothing reads. Recipes are read for the settings of other lanes only when a name is strange."""
-    own = [*file.recipe.settings, *OVERRIDABLE]
-    everywhere = {setting for found in files.values() for setting in found.recipe.settings} | set(own)
+    own = [*file.names, *OVERRIDABLE]
+    everywhere = {setting for found in files.values() for setting in found.names} | set(own)
     if any(name not in map(variable_of, everywhere) for name in overrides.environ):
         rest = (read_recipe(recipes[lane], Faults()) for lane in sorted(recipes.keys() - files.keys()))
-        everywhere |= {setting for found in rest if found for setting in found.recipe.settings}
+        everywhere |= {setting for found in rest if found for setting in found.names}
     refuse_unknown(overrides, own, sorted(everywhere), faults)

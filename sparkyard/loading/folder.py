@@ -41,10 +41,21 @@ def read_hosts(folder: Path, faults: Faults) -> Marked | None:
         return None
     if len(found) > 1:
         faults.add(shown(found[1]), 0, "", "hosts.yml is there too; keep one of the two")
-    root = read_yaml(found[0], faults)
+    raw = Faults()
+    root = read_yaml(found[0], raw)
+    for fault in raw.found:
+        faults.add(fault.file, fault.line, short_key(fault.key), fault.message)
     if root is None and not any(fault.file == shown(found[0]) for fault in faults.found):
         faults.add(shown(found[0]), 0, "", "empty; an inventory starts with all:")
     return root
+
+
+def short_key(key: str) -> str:
+    """A key path of ``hosts.yml`` as people name it: ``spark-1.rank`` and ``sparks.vars.lane``, without the groups above."""
+    steps = key.split(".")
+    while len(steps) > 2 and steps[1] == "children":
+        steps = steps[2:]
+    return ".".join(steps[2:] if len(steps) > 2 and steps[1] == "hosts" else steps)
 
 
 def _stranger(path: Path) -> str:

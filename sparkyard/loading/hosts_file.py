@@ -141,13 +141,13 @@ def _host_name_fault(name: str) -> str:
     if _HOST.fullmatch(name):
         return ""
     if "[" in name:
-        return f"host ranges are not supported; write each node of {quoted(name)} on a line of its own"
+        return f"host ranges are not supported; write the nodes of {quoted(name)} out"
     if any(sign in name for sign in "*!&,?"):
         return f"{quoted(name)} is a host pattern, which is not supported; name each node"
     if ":" in name:
         return f"{quoted(name)}: a port in a name is not supported; set ansible_port"
     if "{" in name:
-        return f"{quoted(name)}: Jinja expressions are not evaluated in an inventory; write the name out"
+        return f"{quoted(name)}: Jinja is not evaluated here; write the name out"
     return f"{quoted(name)} is no node name; use letters, digits, dots and dashes"
 
 

@@ -22,7 +22,7 @@ class Question:
     """One thing that ``init`` needs to know.
 
     Attributes:
-        name: of the flag (``--spark-2-host``, as ``spark_2_host``) and of the answer.
+        name: of the answer, as in ``--set spark-2.host=10.1.2.3``.
         text: what a person is asked.
         default: taken when nothing is said; empty when something must be.
         check: gives the fault of an answer, or nothing.
@@ -60,17 +60,16 @@ def questions(count: int) -> tuple[Question, ...]:
 
 def _of_node(rank: int) -> tuple[Question, ...]:
     name = f"spark-{rank + 1}"
-    key = name.replace("-", "_")
     ssh = (
-        Question(f"{key}_host", f"{name}: host name or address for ssh?", f"{name}.local", kinds.word),
-        Question(f"{key}_user", f"{name}: user for ssh?", "spark", kinds.word),
+        Question(f"{name}.host", f"{name}: host name or address for ssh?", f"{name}.local", kinds.word),
+        Question(f"{name}.user", f"{name}: user for ssh?", "spark", kinds.word),
     )
     link = (
         Question(
-            f"{key}_address", f"{name}: IPv4 address of its RoCE link?", f"10.0.0.{rank + 1}", kinds.ipv4
+            f"{name}.address", f"{name}: IPv4 address of its RoCE link?", f"10.0.0.{rank + 1}", kinds.ipv4
         ),
-        Question(f"{key}_interface", f"{name}: interface of the link?", "enp1s0f1np1", kinds.word),
-        Question(f"{key}_hcas", f"{name}: RDMA devices of the port?", "rocep1s0f1,roceP2p1s0f1", _hcas),
+        Question(f"{name}.interface", f"{name}: interface of the link?", "enp1s0f1np1", kinds.word),
+        Question(f"{name}.hcas", f"{name}: RDMA devices of the port?", "rocep1s0f1,roceP2p1s0f1", _hcas),
     )
     return link if rank == 0 else (*ssh, *link)
 

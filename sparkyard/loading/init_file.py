@@ -12,6 +12,7 @@ from sparkyard.loading.folder import HOSTS
 from sparkyard.loading.init import hosts_text
 from sparkyard.loading.inventory import draft_inventory
 from sparkyard.loading.marked import Faults
+from sparkyard.loading.yaml_file import shown
 
 
 def write_inventory(folder: Path, answers: Mapping[str, str], *, replace: bool = False) -> Path:
@@ -21,11 +22,9 @@ def write_inventory(folder: Path, answers: Mapping[str, str], *, replace: bool =
     make a sound inventory.
     """
     target = folder / HOSTS[0]
-    there = next((folder / name for name in HOSTS if (folder / name).exists()), None)
-    if there is not None and not replace:
-        raise UsageError(
-            f"{there} is there already; nothing was written", next_step="edit it, or invoke init --replace"
-        )
+    if not replace:
+        refuse_present(folder)
+    there = _present(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".init-", dir=folder) as trial:
         written = Path(trial) / HOSTS[0]
@@ -38,10 +37,23 @@ def write_inventory(folder: Path, answers: Mapping[str, str], *, replace: bool =
     return target
 
 
+def _present(folder: Path) -> Path | None:
+    return next((folder / name for name in HOSTS if (folder / name).exists()), None)
+
+
+def refuse_present(folder: Path) -> None:
+    """Raises UsageError when the folder has an inventory."""
+    if there := _present(folder):
+        raise UsageError(
+            f"{shown(there)} is there already; nothing was written",
+            next_step="edit it, or invoke init --force",
+        )
+
+
 def _refuse_unsound(trial: Path, target: Path) -> None:
     faults = Faults()
     draft_inventory(trial, {}, [], faults)
     named = Faults()
     for fault in faults.found:
-        named.add(str(target), fault.line, fault.key, fault.message)
+        named.add(shown(target), fault.line, fault.key, fault.message)
     named.stop("answer again: invoke init")

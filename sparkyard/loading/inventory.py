@@ -55,7 +55,7 @@ def draft_inventory(
         return Inventory(folder, (), {}, None, None)
     for key, variables in (*variable_sets(merged.layout), *merged.files):
         check_variables(variables, key, faults)
-    if not merged.layout.hosts:
+    if not merged.layout.hosts and not faults.found:
         top = merged.layout.groups["all"].mark
         faults.at(top, "", "no nodes; write them below hosts:")
     overrides = read_overrides(environ, sets, faults)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from sparkyard.loading.phrases import describe, did_you_mean, one_of, placeholder, quoted
+from sparkyard.loading.phrases import describe, expected, placeholder, quoted
 
 Check = Callable[[Any], str]
 HOME = "<discovered: home>"
@@ -56,10 +56,7 @@ def flag(value: Any) -> str:
 
 def choice(*words: str) -> Check:
     def check(value: Any) -> str:
-        if value in words:
-            return ""
-        hint = did_you_mean(value, words) if isinstance(value, str) else ""
-        return f"{one_of(words)} is expected, found {describe(value)}{hint}"
+        return "" if value in words else expected(words, value)
 
     return check
 
@@ -89,7 +86,7 @@ def url(value: Any) -> str:
         )
     except ValueError:
         good = False
-    return "" if good else f"a URL that starts with http:// or https:// is expected, found {quoted(value)}"
+    return "" if good else f"an http:// or https:// URL is expected, found {quoted(value)}"
 
 
 def folder(value: Any) -> str:
@@ -98,7 +95,7 @@ def folder(value: Any) -> str:
         return fault
     clean = f"/{posixpath.normpath(value).lstrip('/')}" if value.startswith("/") else value
     if _LOST_AT_BOOT.match(clean):
-        return f"{quoted(value)} does not survive a reboot; choose a folder outside /tmp"
+        return f"{quoted(value)} is lost at a reboot; choose another folder"
     bare = clean.rstrip("/") in {"", "~"}
     return f"{quoted(value)} is a whole disk or home; choose a folder below it" if bare else ""
 
@@ -107,7 +104,7 @@ def path(value: Any) -> str:
     if fault := text(value):
         return fault
     if not value.startswith(("/", "~/")):
-        return f"an absolute path, or one that starts with ~/, is expected, found {quoted(value)}"
+        return f"an absolute path or ~/… is expected, found {quoted(value)}"
     if ".." in value.split("/"):
         return f"a path without .. is expected, found {quoted(value)}"
     return (
@@ -122,7 +119,7 @@ def left_open(value: Any) -> str:
     if placeholder(value):
         return f"{quoted(value)} is a placeholder; put the real value there"
     if isinstance(value, str) and any(sign in value for sign in ("{{", "{%", "{#")):
-        return "Jinja expressions are not evaluated in an inventory; write the value out"
+        return "Jinja is not evaluated here; write the value out"
     return ""
 
 

@@ -17,7 +17,7 @@ from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import UNREADABLE, Faults
 from sparkyard.loading.overrides import ENVIRONMENT, SET, Overrides, override
 from sparkyard.loading.phrases import describe, unknown
-from sparkyard.loading.recipe_file import RecipeFile
+from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe
 from sparkyard.loading.secrets import is_secret
 from sparkyard.loading.settings import check_value, kind_of
 from sparkyard.model import Inventory, Lane, Node, Origin, Value
@@ -33,6 +33,8 @@ def choose_lane(
     name, place = next(((name, place) for name, place in asked if name), (None, ""))
     if name is None:
         name, place = inventory.default_lane, ""
+    if name is None and faults.found:
+        return None
     if name is None:
         faults.add(
             "--lane", 0, "", f"no lane given, and the inventory has no default; known: {', '.join(known)}"
@@ -70,7 +72,7 @@ def check_lane_names(values: Values, known: Sequence[str], faults: Faults) -> No
 
 def check_settings(values: Values, name: str, file: RecipeFile, faults: Faults) -> None:
     """Check what the inventory says of a lane, on every node, against the lane's recipe."""
-    settings = file.recipe.settings
+    settings = file.settings
     prefix = f"lanes.{name}."
     for of_host in values.values():
         for key, value in of_host.items():
@@ -83,12 +85,12 @@ def check_settings(values: Values, name: str, file: RecipeFile, faults: Faults) 
                 known = settings[setting]
                 fault = mask(check_value(known, value.value), [str(value.value)] if known.secret else [])
             else:
-                fault = _strange(setting, list(settings))
+                fault = "" if setting in file.names else _strange(setting, file.names)
             if fault:
                 _at(value, key, fault, faults)
 
 
-def _strange(setting: str, settings: list[str]) -> str:
+def _strange(setting: str, settings: Sequence[str]) -> str:
     if setting.split(".", maxsplit=1)[0] in settings:
         return "one value is expected, found a mapping"
     return unknown("setting", setting, [*settings, "nodes", "env"])
@@ -111,7 +113,7 @@ def _env_fault(setting: str, value: Any) -> str:
 def resolve(
     inventory: Inventory,
     name: str,
-    file: RecipeFile,
+    file: SoundRecipe,
     overrides: Overrides,
     faults: Faults,
     *,
@@ -127,7 +129,7 @@ def resolve(
     return Lane(name, file.recipe, file.folder, inventory, nodes, settings, env)
 
 
-def lane_nodes(inventory: Inventory, name: str, file: RecipeFile, faults: Faults) -> tuple[Node, ...]:
+def lane_nodes(inventory: Inventory, name: str, file: SoundRecipe, faults: Faults) -> tuple[Node, ...]:
     """The nodes of ``lanes.X.nodes``, in rank order, or the first by rank that the recipe can use."""
     given = _agreed(inventory.values, f"lanes.{name}.nodes", faults, partial_ok=True)
     least, most = file.recipe.nodes.at_least, file.recipe.nodes.at_most
@@ -183,7 +185,7 @@ def _order_fault(nodes: tuple[Node, ...], bounds: tuple[int, int]) -> str:
 
 
 def _setting(
-    values: Values, lane: str, name: str, file: RecipeFile, overrides: Overrides, faults: Faults
+    values: Values, lane: str, name: str, file: SoundRecipe, overrides: Overrides, faults: Faults
 ) -> Value:
     setting = file.recipe.settings[name]
     above = override(
@@ -196,7 +198,7 @@ def _setting(
 
 
 def _env(
-    values: Values, lane: str, file: RecipeFile, overrides: Overrides, faults: Faults
+    values: Values, lane: str, file: SoundRecipe, overrides: Overrides, faults: Faults
 ) -> dict[str, Value]:
     merged: dict[str, Value] = {}
     for name, text in file.recipe.env.items():
@@ -233,19 +235,21 @@ def _agreed(values: Values, key: str, faults: Faults, *, partial_ok: bool = Fals
     if other is not None:
         shown = [MASK if v.secret else _brief(v.value) for v in (given[other], first)]
         why = f"{shown[0]} on {other} but {shown[1]} on {host}"
-        _at(given[other], key, f"{why}; a lane has one value for all its nodes", faults)
+        _at(given[other], key, f"{why}; a lane has one value", faults)
     elif missing is not None and not partial_ok:
         _at(
             first,
             key,
-            f"set for {host} but not for {missing}; a lane has one value for all its nodes",
+            f"set for {host} but not for {missing}; a lane has one value",
             faults,
         )
     return first
 
 
 def _brief(value: Any) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else describe(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else describe(value)
 
 
 def _first(values: Values, key: str) -> Value:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _LONGEST = 48
+_LONGEST_LIST = 60
 
 _PLACEHOLDERS = re.compile(
-    r"change[-_ ]?me|<[^>]*>|\btodo\b|\bfixme\b|\byour[-_][\w.-]+|(?:(?:x+|\d{1,3})\.){0,3}x+(?:\.(?:x+|\d{1,3})){1,3}",
+    r"change[-_ ]?me|<[^>]*>|todo|fixme|your[-_][\w.-]+|(?=.*x)(?:x+|\d{1,3})(?:\.(?:x+|\d{1,3})){3}",
     re.IGNORECASE,
 )
 
@@ -35,25 +36,34 @@ def quoted(text: str) -> str:
     return f'"{shown}"'
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`` (did you mean X?)`` or nothing."""
     names = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), sorted(names), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), sorted(names), n=1, cutoff=cutoff)
     return f" (did you mean {names[close[0]]}?)" if close else ""
 
 
 def unknown(what: str, word: str, known: Sequence[str]) -> str:
-    """``not a known key (did you mean port?)``, or with all that is known when nothing is near."""
+    """``not a known key (did you mean port?)``, or with all that is known when nothing is near and the list is short."""
     hint = did_you_mean(word, known)
-    if hint or not known:
+    names = ", ".join(known)
+    if hint or not known or len(names) > _LONGEST_LIST:
         return f"not a known {what}{hint}"
-    return f"not a known {what}; known: {', '.join(known)}"
+    return f"not a known {what}; known: {names}"
 
 
 def one_of(words: Iterable[Any]) -> str:
     """``a, b or c``."""
     names = [str(word) for word in words]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def expected(wanted: Sequence[Any], value: Any) -> str:
+    """``a, b or c is expected, found d``; with more than two words and a near one, only that one."""
+    hint = did_you_mean(value, [str(word) for word in wanted]) if isinstance(value, str) else ""
+    if hint and len(wanted) > 2:
+        return f"{describe(value)} is not known here{hint}"
+    return f"{one_of(wanted)} is expected, found {describe(value)}{hint}"
 
 
 def placeholder(value: Any) -> bool:

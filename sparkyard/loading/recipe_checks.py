@@ -138,7 +138,7 @@ def _node_path(key: str, path: str, say: Say) -> None:
     elif ".." in path.split("/"):
         say(key, f"a path without .. is expected, found {quoted(path)}")
     elif re.match(r"/(tmp|var/tmp)(/|$)", path):
-        say(key, f"{quoted(path)} does not survive a reboot; choose a folder outside /tmp")
+        say(key, f"{quoted(path)} is lost at a reboot; choose another folder")
 
 
 def _services(recipe: Recipe, say: Say) -> None:
@@ -176,7 +176,7 @@ def _regex(key: str, pattern: str, say: Say) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        say(key, f"not a regular expression: {error.msg} at position {error.pos}")
+        say(key, f"not a pattern: {error.msg} (at {error.pos})")
 
 
 def _limits(recipe: Recipe, say: Say) -> None:

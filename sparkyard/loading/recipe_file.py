@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,36 +15,63 @@ from sparkyard.loading.phrases import describe
 from sparkyard.loading.recipe_checks import check_recipe
 from sparkyard.loading.shape_faults import collect
 from sparkyard.loading.yaml_file import read_yaml, shown
-from sparkyard.recipe import Recipe
+from sparkyard.recipe import Recipe, Setting
 
 RECIPE = "recipe.yml"
 
 
+_LANE = re.compile(r"""^lane:[ \t]+(["']?)([A-Za-z][\w-]*)\1[ \t]*(?:\#.*)?$""", re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class RecipeFile:
-    """A recipe with its places: ``root`` holds every value's line."""
+    """A recipe file as far as it can be used.
 
-    recipe: Recipe
+    Attributes:
+        root: every value with its line.
+        settings: those that are sound; ``names`` are all.
+    """
+
     root: Marked
     folder: Path
+    settings: Mapping[str, Setting]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        settings = self.root.fields.get("settings")
+        return tuple(settings.fields) if settings else ()
+
+
+@dataclass(frozen=True, slots=True)
+class SoundRecipe(RecipeFile):
+    """A recipe file without faults."""
+
+    recipe: Recipe
 
 
 def read_recipe(folder: Path, faults: Faults) -> RecipeFile | None:
-    """The recipe of a folder; None when it has faults, which are collected."""
-    path = folder / RECIPE
+    """The recipe of a folder: a SoundRecipe, or what is left of it when it has faults, which are collected."""
     before = len(faults.found)
-    root = read_yaml(path, faults)
+    root = _read_root(folder / RECIPE, faults)
     if root is None:
-        if len(faults.found) == before:
-            faults.add(shown(path), 0, "", "empty; a recipe starts with lane:")
-        return None
-    if not isinstance(root.value, dict):
-        faults.at(root, "", f"a mapping that starts with lane: is expected, found {describe(root.value)}")
         return None
     recipe = _validated(root, faults)
     if recipe is not None:
         check_recipe(recipe, root, folder, faults)
-    return RecipeFile(recipe, root, folder) if recipe and len(faults.found) == before else None
+    if recipe is None or len(faults.found) > before:
+        return RecipeFile(root, folder, _sound_settings(root))
+    return SoundRecipe(root, folder, recipe.settings, recipe)
+
+
+def _read_root(path: Path, faults: Faults) -> Marked | None:
+    before = len(faults.found)
+    root = read_yaml(path, faults)
+    if root is None and len(faults.found) == before:
+        faults.add(shown(path), 0, "", "empty; a recipe starts with lane:")
+    if root is not None and not isinstance(root.value, dict):
+        faults.at(root, "", f"a mapping that starts with lane: is expected, found {describe(root.value)}")
+        return None
+    return root
 
 
 def _validated(root: Marked, faults: Faults) -> Recipe | None:
@@ -51,6 +80,16 @@ def _validated(root: Marked, faults: Faults) -> Recipe | None:
     except ValidationError as error:
         collect([dict(part) for part in error.errors()], root, Recipe, faults)
         return None
+
+
+def _sound_settings(root: Marked) -> dict[str, Setting]:
+    """The settings of a recipe with faults elsewhere, so that the inventory can be checked against them all the same."""
+    found: dict[str, Setting] = {}
+    settings = root.fields.get("settings")
+    for name, marked in settings.fields.items() if settings else ():
+        with contextlib.suppress(ValidationError):
+            found[name] = Setting.model_validate(marked.plain())
+    return found
 
 
 def find_lanes(folders: Sequence[Path], faults: Faults) -> dict[str, Path]:
@@ -79,6 +118,9 @@ def _add_lane(path: Path, found: dict[str, Path], faults: Faults) -> None:
 
 def lane_of(path: Path) -> str | None:
     """The lane that a recipe file names. A file that cannot be read goes by its folder's name, so that choosing it tells why."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if found := _LANE.search(path.read_text(encoding="utf-8")):
+            return found[2]
     quiet = Faults()
     root = read_yaml(path, quiet)
     lane = root.fields.get("lane") if root else None

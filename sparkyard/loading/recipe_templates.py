@@ -13,7 +13,9 @@ from sparkyard.recipe import Recipe
 PROSE = ("about", "cite", "why", "title", "not_supported", "matches", "log", "source")
 """Keys whose text is never rendered (``source`` of a mount is: see ``_templates``)."""
 
-_WAY_OUT = "put it into a file with secret: true, and name that in env_files"
+
+def _way_out(key: str) -> str:
+    return "the file needs secret: true" if key.startswith("files.") else "use env_files and secret: true"
 
 
 def check_templates(recipe: Recipe, root: Marked, folder: Path, faults: Faults) -> None:
@@ -24,7 +26,7 @@ def check_templates(recipe: Recipe, root: Marked, folder: Path, faults: Faults) 
         tree = _parsed(environment, key, marked, faults)
         if tree is not None and secrets and _is_open(key, recipe):
             for name in sorted(secrets & set(_names(tree))):
-                faults.at(marked, key, f"the secret setting {name} would be readable here; {_WAY_OUT}")
+                faults.at(marked, key, f"the secret {name} is readable here; {_way_out(key)}")
     _files(environment, recipe, root, folder, faults)
 
 

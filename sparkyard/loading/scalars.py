@@ -36,11 +36,11 @@ _TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"[-+]?0[0-9]+(\.[0-9]*)?"),
-        "a zero-padded number, octal to YAML; drop the zeros, or quote it",
+        "zero-padded; drop the zeros, or quote it",
     ),
     (
         re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"),
-        "some YAML readers take {text} for a number; write it out, or quote it",
+        "a number to some YAML readers; write it out, or quote it",
     ),
     (
         re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkyard.loading.phrases import describe, did_you_mean, one_of
+from sparkyard.loading.phrases import describe, expected
 from sparkyard.recipe import Setting
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -26,8 +26,7 @@ def check_value(setting: Setting, value: Any) -> str:
     if fault := _type_fault(kind_of(setting), value):
         return fault
     if setting.choices and value not in setting.choices:
-        hint = did_you_mean(value, [str(c) for c in setting.choices]) if isinstance(value, str) else ""
-        return f"{one_of(setting.choices)} is expected, found {describe(value)}{hint}"
+        return expected(setting.choices, value)
     return _bounds_fault(setting, value)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from sparkyard.loading.marked import UNREADABLE, Faults, Marked, dotted
-from sparkyard.loading.phrases import describe, did_you_mean, one_of, quoted, unknown
+from sparkyard.loading.phrases import expected, quoted, unknown
 
 Error = dict[str, Any]
 
@@ -90,19 +90,18 @@ def _message(place: tuple[str | int, ...], group: list[Error], near: Marked, mod
 def _wanted(group: list[Error], value: Any) -> str:
     """``X or Y is expected, found Z`` over all members of a union."""
     words: dict[str, None] = {}
-    choices: list[str] = []
     for error in group:
         if error["type"] == "literal_error":
-            choices = [str(word) for word in literals(error)]
-            words.update(dict.fromkeys(choices))
+            words.update(dict.fromkeys(literals(error)))
         elif error["type"] == "string_pattern_mismatch":
             words[_pattern(error)] = None
         else:
             words[_EXPECTED.get(error["type"], f"{error['msg']}; something else")] = None
-    hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+    if "a number" in words:
+        words.pop("a whole number", None)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     quote = f'; quote it: "{value}"' if "text" in words and number else ""
-    return f"{one_of(words)} is expected, found {describe(value)}{hint or quote}"
+    return f"{expected(list(words), value)}{quote}"
 
 
 def literals(error: Error) -> list[str]:

@@ -41,10 +41,10 @@ KNOWN = (*SCALARS, "link", "lanes", PRIORITY)
 OVERRIDABLE = ("root", "models", "hub_endpoint", "revert_to")
 """Variables of the whole inventory that the environment and ``--set`` may replace, besides the lane's settings."""
 
-_SSH_CONFIG = "put the options below Host NODE in ~/.ssh/config"
-_NO_PASSWORDS = "sparkyard logs in with keys only; put one on the node with ssh-copy-id"
-_NO_ROOT = "sparkyard never becomes root; it prints what needs sudo, for you to run"
-_KEYS_CHECKED = "host keys are always checked; record them with invoke trust"
+_SSH_CONFIG = "put it below Host NODE in ~/.ssh/config"
+_NO_PASSWORDS = "log in with a key instead (ssh-copy-id)"
+_NO_ROOT = "sparkyard never becomes root"
+_KEYS_CHECKED = "host keys are always checked (invoke trust)"
 _REFUSED: tuple[tuple[str, str], ...] = (
     (r"ansible_(ssh_)?pass(word)?", _NO_PASSWORDS),
     (r"ansible_(become|sudo|su)(_.*)?", _NO_ROOT),
@@ -56,7 +56,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ansible_(remote_tmp|shell_.*|pipelining|timeout|control_.*)",
-        "sparkyard does not honour it; delete the line",
+        "sparkyard does not use it; delete the line",
     ),
 )
 
@@ -97,9 +97,10 @@ def _refusal(name: str) -> str:
     for pattern, reason in _REFUSED:
         if re.fullmatch(pattern, name):
             return f"not supported: {reason.format(last=name.rsplit('_', 1)[-1])}"
-    if name.startswith("ansible_") and not did_you_mean(name, KNOWN):
-        return "not supported: sparkyard does not honour it; delete the line"
-    return unknown("variable", name, KNOWN)
+    if name.startswith("ansible_") and not did_you_mean(name, KNOWN, cutoff=0.85):
+        return "not supported: sparkyard does not use it; delete the line"
+    fault = unknown("variable", name, KNOWN)
+    return fault if "(" in fault else f"{fault}; docs/inventory.md lists them"
 
 
 def _link(value: Marked, key: str, faults: Faults) -> None:
@@ -119,9 +120,7 @@ def _link(value: Marked, key: str, faults: Faults) -> None:
 
 def _hcas(value: object) -> str:
     if not isinstance(value, list) or not value:
-        return (
-            f"a list of RDMA devices is expected, such as [rocep1s0f1, roceP2p1s0f1], found {describe(value)}"
-        )
+        return f"a list such as [rocep1s0f1, roceP2p1s0f1] is expected, found {describe(value)}"
     if fault := next((f for f in map(kinds.word, value) if f), ""):
         return fault
     twice = [name for name in value if value.count(name) > 1]

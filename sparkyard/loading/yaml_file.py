@@ -199,13 +199,13 @@ class _Reader:
     def _refuse_tags(self, event: Any, key: str) -> None:
         tag = getattr(event, "tag", None)
         if tag and "vault" in tag:
-            self._fault(event, key, "!vault is not supported; keep secrets in the environment or a 0600 file")
+            self._fault(event, key, "!vault is not supported; use the environment or a 0600 file")
         elif tag:
             word = tag.replace("tag:yaml.org,2002:", "!!")
             self._fault(
                 event,
                 key,
-                f"the YAML tag {word} is not supported; write the plain value, quoted if it is text",
+                f"the YAML tag {word} is not supported; write the plain value",
             )
 
     def _fault(self, event: Any, key: str, message: str) -> None:

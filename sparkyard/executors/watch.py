@@ -40,6 +40,12 @@ STATE = "{{json .State}}\n{{.RestartCount}}"
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.?\d*Z) ?")
 
 
+def split_stamp(line: str) -> tuple[str, str]:
+    """Docker's time of a log line (nine digits after the point, so that times sort as text) and the line."""
+    found = STAMP.match(line)
+    return (found[1], line[found.end() :]) if found else ("", line)
+
+
 class LostTrackError(Exception):
     """The node or its Docker engine did not answer this time."""
 
@@ -77,8 +83,7 @@ class Watch:
         self.last_heard = time.monotonic()
         self._shell, self._log, self._news = world.shell(node), log, news
         self._gate = re.compile(gate) if gate else None
-        self._lines: deque[str] = deque(maxlen=KEPT)
-        self._raw: deque[str] = deque(maxlen=16)
+        self._lines: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self._stamp = ""
         self._closing = threading.Event()
         self._follower = threading.Thread(target=self._follow, name=f"logs {node}", daemon=True)
@@ -90,9 +95,10 @@ class Watch:
         return self
 
     def lines(self, count: int) -> tuple[str, ...]:
-        """The last log lines, without Docker's times."""
+        """The last log lines, without Docker's times but in their order (standard error comes by another way)."""
         with self._news.lock:
-            return tuple(self._lines)[-count:]
+            kept = sorted(self._lines, key=lambda line: line[0])
+        return tuple(text for _, text in kept[-count:])
 
     def leave(self) -> None:
         """Tell both threads to end; the container goes on."""
@@ -156,16 +162,14 @@ class Watch:
         )
 
     def _hear(self, line: str) -> None:
-        stamp = STAMP.match(line)
-        if line in self._raw:  # after a lost connection ``--since`` gives the last lines again
-            return
-        self._log.add(line)
-        text = line[stamp.end() :] if stamp else line
+        stamp, text = split_stamp(line)
         with self._news.lock:
-            self._stamp = stamp[1] if stamp else self._stamp
-            self._lines.append(text)
-            if stamp:
-                self._raw.append(line)
+            if (stamp, text) in self._lines:  # after a lost connection ``--since`` gives the last lines again
+                return
+            self._log.add(line)
+            stamp = stamp or self._stamp
+            self._stamp = max(stamp, self._stamp)
+            self._lines.append((stamp, text))
             self.last_heard = time.monotonic()
             if self._gate is not None and self._gate.search(text):
                 self.gate_seen = True

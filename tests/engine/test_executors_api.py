@@ -7,6 +7,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,7 +99,7 @@ def other_model(name):
 
 
 def ready(url, **fields):
-    known = {"health": "/health", "body": BODY, "timeout": 30.0, "log_silence": 0.0}
+    known: dict[str, Any] = {"health": "/health", "body": BODY, "timeout": 30.0, "log_silence": 0.0}
     return WaitReady(url, **(known | fields))
 
 

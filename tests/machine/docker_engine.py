@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TOOLS = ("sh", "echo", "sleep", "cat", "nc", "true", "seq", "kill", "head", "dd")
+TOOLS = ("sh", "echo", "sleep", "cat", "httpd", "true", "seq", "kill", "head", "dd")
 
 
 @dataclass(frozen=True)

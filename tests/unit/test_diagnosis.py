@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ def state(restarts=0, **fields):
     return f"{json.dumps(known | fields)}\n{restarts}\n"
 
 
-def rank(node, lines=(), **fields):
+def rank(node: str, lines: tuple[str, ...] = (), **fields: Any) -> Any:
     return ending(node, f"lane-{node}", state(**fields), lines)
 
 
@@ -47,7 +48,8 @@ def test_how_a_rank_ended(fields, what):
 
 
 def test_a_rank_that_was_removed():
-    assert ending("spark-2", "x", None).what == "is gone: somebody removed it"
+    gone: Any = ending("spark-2", "x", None)
+    assert gone.what == "is gone: somebody removed it"
 
 
 @pytest.mark.parametrize("cut", range(0, 60, 7))

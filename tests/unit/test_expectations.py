@@ -6,7 +6,7 @@ from sparkyard.expectations import judge, judge_all, shortened, values_at
 from sparkyard.recipe import ExpectSpec
 
 REPLY = {
-    "data": [{"id": "DeepSeek-V4.1-Flash-1017"}, {"id": "other"}],
+    "data": [{"id": "Deep-1"}, {"id": "other"}],
     "choices": [{"message": {"content": '{"city": "Bonn", "age": 7}'}, "finish_reason": "stop"}],
     "usage": {"completion_tokens": 160},
     "flag": True,
@@ -20,7 +20,7 @@ SCHEMA = {"type": "object", "properties": {"age": {"type": "integer"}}, "require
         ("usage.completion_tokens", [160]),
         ("choices.0.finish_reason", ["stop"]),
         ("choices.-1.finish_reason", ["stop"]),
-        ("data.*.id", ["DeepSeek-V4.1-Flash-1017", "other"]),
+        ("data.*.id", ["Deep-1", "other"]),
         ("choices.1.message", []),
         ("usage.completion_tokens.more", []),
         ("data.x.id", []),
@@ -35,7 +35,7 @@ def test_a_path_leads_to_its_values(path, found):
     "expect",
     [
         ExpectSpec(path="data.*.id", equals="other"),
-        ExpectSpec(path="data.*.id", contains="Flash"),
+        ExpectSpec(path="data.*.id", contains="eep"),
         ExpectSpec(path="choices.0.message.content", json_text=True, valid_for=SCHEMA),
         ExpectSpec(path="usage.completion_tokens", at_least=1),
         ExpectSpec(path="choices.0.message.content", matches="Bo+nn"),
@@ -61,9 +61,8 @@ def test_what_holds_has_no_fault(expect):
         (ExpectSpec(path="flag", at_least=1), "flag is true; expected a number of at least 1"),
         (ExpectSpec(path="flag", equals=1), "flag is true; expected 1"),
         (
-            ExpectSpec(path="data.*.id", equals="deepseek-v4.1-flash-1017"),
-            'data.*.id is "DeepSeek-V4.1-Flash-1017"; expected "deepseek-v4.1-flash-1017" (only the case differs) '
-            + "(the first of 2 values; none fits)",
+            ExpectSpec(path="data.*.id", equals="deep-1"),
+            'data.*.id is "Deep-1"; expected "deep-1" (only the case differs) (the first of 2 values; none fits)',
         ),
         (
             ExpectSpec(path="usage.completion_tokens", matches="1"),

@@ -31,11 +31,6 @@ def is_final(step: Step, plan: Plan, changing: set[str]) -> bool:
     return True
 
 
-def postponed(verdict: Verdict) -> Verdict:
-    """A verdict of a step whose needs have still to run: what it would do is shown, what it found is not final."""
-    return verdict if verdict.state == "change" else Verdict("change", verdict.reason, data=verdict.data)
-
-
 def failure(step: Step, verdict: Verdict, *, acted: bool = False) -> SparkyardError:
     reason = verdict.reason or "not as wanted"
     message = f"acted, but it is still not as wanted: {reason}" if acted else reason

@@ -42,7 +42,10 @@ class Gid:
 
     @property
     def ipv4(self) -> str:
-        mapped = ipaddress.IPv6Address(self.address).ipv4_mapped
+        try:
+            mapped = ipaddress.IPv6Address(self.address).ipv4_mapped
+        except ValueError:
+            return ""
         return str(mapped) if mapped else ""
 
 

@@ -20,7 +20,7 @@ def sections(text: str, node: str = "") -> dict[str, Section]:
     found: dict[str, Section] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():
-        if line.startswith("@@ = ") and name:
+        if name and line.startswith("@@ = ") and line[5:].isdecimal():
             found[name] = Section(int(line[5:]), tuple(line for line in lines if line))
             name = ""
         elif line.startswith("@@ "):

@@ -166,18 +166,20 @@ class Templates:
 
     def text(self, key: str, source: str, scope: Scope) -> str:
         """The rendered text of one value of the recipe; empty after a fault."""
+        return self._text(key, source, scope) or ""
+
+    def _text(self, key: str, source: str, scope: Scope) -> str | None:
+        """The same; None after a fault."""
         if "{" not in source:
             return source
-        return str(
-            self._guarded(key, scope, lambda: self.environment.from_string(source).render(scope)) or ""
-        )
+        found = self._guarded(key, scope, lambda: self.environment.from_string(source).render(scope))
+        return None if found is None else str(found)
 
     def optional(self, key: str, source: str, scope: Scope) -> str | None:
         """The rendered text; None when it is empty because of a ``{% if %}`` in it. Empty by accident is a fault."""
-        before = len(self.found)
-        text = self.text(key, source, scope)
-        if text or not source or len(self.found) > before:
-            return text
+        text = self._text(key, source, scope)
+        if text is None or text or not source:
+            return text or ""
         if "{%" in source:
             return None
         self.fault(

@@ -6,7 +6,7 @@ These steps never act. What needs sudo is printed for the person, never run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sparkyard.errors import CouldNotCheck
 from sparkyard.facts import CONTAINERS, ContainerFact, containers, ping, ping_question
@@ -107,10 +107,9 @@ def _running_lanes(answers: Answers) -> tuple[str, ...]:
         return ()
 
 
-def free_ports(answers: Answers, ports: dict[str, int] | object) -> Verdict:
+def free_ports(answers: Answers, ports: Mapping[str, int]) -> Verdict:
     facts = system(answers)
     facts.need("listening")
-    assert isinstance(ports, dict)
     taken = [(name, port, by) for name, port in ports.items() for by in facts.listening if by.port == port]
     lanes = _running_lanes(answers)
     if not taken or lanes:

@@ -17,6 +17,7 @@ from sparkyard.command import mask
 from sparkyard.errors import ConfigError, SparkyardError
 from sparkyard.events import Event
 from sparkyard.reporting import jsonline
+from sparkyard.reporting.broken_pipe import let_go
 
 if TYPE_CHECKING:
     from sparkyard.reporting.human import HumanView
@@ -68,8 +69,15 @@ class JsonView:
 
     def handle(self, event: Event) -> None:
         if "progress" not in event.data or self._due(event):
-            self._stream.write(self._lines.line(event))
+            self._write(self._lines.line(event))
+
+    def _write(self, line: str) -> None:
+        try:
+            self._stream.write(line)
             self._stream.flush()
+        except BrokenPipeError:
+            let_go(self._stream)
+            raise
 
     def _due(self, event: Event) -> bool:
         progress, now = event.data["progress"], self._clock()
@@ -132,7 +140,7 @@ class RecordView:
 class MultiView:
     """Lets every view see every event, one at a time, whichever thread it comes from.
 
-    A view whose reader has gone (``| head``) is dropped; ``on_gone`` is called then, once for each.
+    A view whose reader has gone (``| head``) is dropped; ``on_gone`` is called then, once for each, unless all is being closed.
     """
 
     def __init__(self, views: Iterable[View], on_gone: Callable[[], None] = lambda: None) -> None:
@@ -145,19 +153,23 @@ class MultiView:
             self._views.append(view)
 
     def handle(self, event: Event) -> None:
-        self._each(lambda view: view.handle(event))
+        for _view in self._each(lambda view: view.handle(event)):
+            self._on_gone()
 
     def close(self) -> None:
         self._each(lambda view: view.close())
 
-    def _each(self, act: Callable[[View], None]) -> None:
+    def _each(self, act: Callable[[View], None]) -> list[View]:
+        """Let every view act; returns those whose reader has gone."""
+        gone = []
         with self._one_at_a_time:
             for view in tuple(self._views):
                 try:
                     act(view)
                 except BrokenPipeError:
                     self._views.remove(view)
-                    self._on_gone()
+                    gone.append(view)
+        return gone
 
 
 def human_view(stream: TextIO, *, verbose: int = 0) -> HumanView:

@@ -54,12 +54,19 @@ def cell(value: Any) -> str:
 
 
 def widths(texts: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column: its longest text, and where the sum is too wide, the widest columns give way."""
-    found = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    """The width of each column: its longest text, and where the sum is too wide, narrower where that adds the fewest lines."""
+    lengths = [[len(text) for text in column] for column in zip(*texts, strict=True)]
+    found = [max(column) for column in lengths]
     room = width - len(GAP) * (len(found) - 1)
     while sum(found) > room and max(found) > NARROWEST:
-        found[found.index(max(found))] -= 1
+        candidates = [number for number, size in enumerate(found) if size > NARROWEST]
+        found[min(candidates, key=lambda n: (_more_lines(lengths[n], found[n]), -found[n]))] -= 1
     return found
+
+
+def _more_lines(lengths: Sequence[int], size: int) -> int:
+    """How many lines a column gains when it loses one character of its size."""
+    return sum(-(-length // (size - 1)) + (-length // size) for length in lengths)
 
 
 def folded(table: str, rows: Iterable[Row], width: int) -> list[str]:

@@ -7,11 +7,14 @@ from typing import TextIO
 
 from rich.console import Console
 
+from sparkyard.reporting.broken_pipe import let_go
+
 
 class PlainConsole(Console):
     """A console that leaves a reader who has gone to ``MultiView``, where rich would end the program."""
 
     def on_broken_pipe(self) -> None:
+        let_go(self.file)
         raise BrokenPipeError
 
 

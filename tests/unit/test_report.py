@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.unit import happenings
 
 WHEN = datetime(2026, 11, 29, 12, 0, 0, 5000, tzinfo=UTC)
 SCHEMA = json.loads(files("sparkyard").joinpath("schemas/events.schema.json").read_text())
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "transcript-80.txt"
 
 
@@ -231,6 +234,37 @@ def test_a_reader_who_goes_does_not_stop_the_others():
     views.close()
     assert gone == [True]
     assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_nothing_is_said_of_a_reader_who_goes_at_the_end():
+    gone: list[bool] = []
+    MultiView([GoneView()], on_gone=lambda: gone.append(True)).close()
+    assert gone == []
+
+
+PIPE = """
+import sys
+from sparkyard.events import Event
+from sparkyard.report import JsonView, MultiView, human_view
+view = MultiView([JsonView(sys.stdout) if sys.argv[1] == "json" else human_view(sys.stdout)])
+for number in range(20000):
+    view.handle(Event("finding", f"line {number}"))
+view.close()
+"""
+
+
+@pytest.mark.parametrize("kind", ["json", "human"])
+def test_a_closed_pipe_ends_without_a_word(kind):
+    """As in ``invoke status | head``."""
+    words = [sys.executable, "-c", PIPE, kind]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "line 0" in process.stdout.readline()
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(timeout=60)) == ("", 0)
 
 
 def test_the_record_has_every_event_and_a_log_for_each_node_without_secrets(tmp_path):

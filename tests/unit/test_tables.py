@@ -22,13 +22,12 @@ CONFIG: list[dict[str, Any]] = [
 def test_a_table_folds_its_long_values_and_leaves_out_empty_columns():
     rows = [{**row, "node": ""} for row in CONFIG]
     assert folded("config", rows, 60) == [
-        "key              value                 origin",
-        "lanes.A.context  1048576               inventory/two-spark/h",
-        "                                       osts.yml:12",
-        "models           /mmmmmmmmmmmmmmmmmmm  --set",
-        "                 mmmmmmmmmmmmmmmmmmmm",
-        "                 mmmmmmmmmmmmmmmmmmmm",
-        "                 m",
+        "key              value                      origin",
+        "lanes.A.context  1048576                    inventory/two-sp",
+        "                                            ark/hosts.yml:12",
+        "models           /mmmmmmmmmmmmmmmmmmmmmmmm  --set",
+        "                 mmmmmmmmmmmmmmmmmmmmmmmmm",
+        "                 mmmmmmmmmmm",
     ]
 
 

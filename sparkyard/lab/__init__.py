@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from sparkyard.lab import building, control, state
 from sparkyard.lab.errors import LabError
 from sparkyard.lab.node import enter
-from sparkyard.lab.places import MOST_NODES, here
+from sparkyard.lab.places import MOST_NODES, current_node, here
 from sparkyard.lab.state import LabState, NodeState
 
 __all__ = [
     "MOST_NODES", "LabError", "LabState", "NodeState",
-    "down", "enter_words", "here", "prepare", "shell_words", "status", "up",
+    "current_node", "down", "enter_words", "here", "prepare", "shell_words", "status", "up",
 ]  # fmt: skip
 
 

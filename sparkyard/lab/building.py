@@ -15,9 +15,10 @@ import sparkyard
 from sparkyard.lab import control, images, inventory, state
 from sparkyard.lab import node as nodes
 from sparkyard.lab.errors import LabError, program, require_programs, require_root
+from sparkyard.lab.files import keep, replace
 from sparkyard.lab.hardware import write_shims
 from sparkyard.lab.network import raise_switch, remove_netns, wire
-from sparkyard.lab.places import CDN_ADDRESS, HUB_ADDRESS, MOST_NODES, NodePlace, Place
+from sparkyard.lab.places import CDN_ADDRESS, HUB_ADDRESS, MOST_NODES, NodePlace, Place, current_node
 from sparkyard.lab.processes import (
     cgroup_pids,
     end,
@@ -60,7 +61,7 @@ def _same_file(folder: Path, held: int) -> bool:
 
 def refuse_from_inside(verb: str) -> None:
     """A lab cannot be taken down by a process of its own."""
-    if Path("/run/sparkyard-lab").exists():
+    if current_node():
         raise LabError(
             f"this shell is inside a lab node; lab.{verb} is for the machine outside", next_step="exit"
         )
@@ -123,7 +124,7 @@ def _write_common(place: Place, count: int) -> None:
     write_shims(place, program("runc"))
     nodes.make_key(place.keys / "id_ed25519", "sparkyard-lab")
     place.hub_repos[1].mkdir(exist_ok=True)
-    state.write(place.inventory, inventory.text(place.nodes(count)))
+    replace(place.inventory, inventory.text(place.nodes(count)))
     for node in place.nodes(count):
         nodes.make_key(node.folder / "hostkey", node.name)
 
@@ -181,8 +182,7 @@ def write_known_hosts(place: Place, wanted: tuple[NodePlace, ...]) -> None:
         f"{node.name} {' '.join((node.folder / 'hostkey.pub').read_text().split()[:2])}\n" for node in wanted
     ]
     known = place.node("spark-1").home / ".ssh" / "known_hosts"
-    if not known.exists() or known.read_text() != "".join(lines):
-        known.write_text("".join(lines))
+    keep(known, "".join(lines), 0o600)
 
 
 def raise_hub(place: Place, report: Report) -> None:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from sparkyard.lab.files import keep
 from sparkyard.lab.places import HCAS, LEGS, NodePlace, Place
 
 GID_SLOTS = 16
@@ -55,9 +56,8 @@ exec {runc} "$@"
 
 def write_shims(place: Place, runc: str) -> None:
     """The stubs that come first on every node's PATH, and the wrapper runtime."""
-    place.shims.mkdir(parents=True, exist_ok=True)
     edit = place.shims / "edit_bundle.py"
-    shutil.copyfile(Path(__file__).with_name("edit_bundle.py"), edit)
+    keep(edit, Path(__file__).with_name("edit_bundle.py").read_text())
     stubs = {
         "nvidia-smi": NVIDIA_SMI,
         "ibdev2netdev": IBDEV2NETDEV,
@@ -66,15 +66,13 @@ def write_shims(place: Place, runc: str) -> None:
         "lab-runc": RUNTIME.format(python=sys.executable, edit=edit, runc=runc),
     }
     for name, text in stubs.items():
-        path = place.shims / name
-        path.write_text(text)
-        path.chmod(0o755)
+        keep(place.shims / name, text, 0o755)
 
 
 def write_hardware(node: NodePlace) -> None:
     """The files that are bound over /sys/class, /proc/meminfo and /proc/cmdline."""
-    (node.folder / "meminfo").write_text(_meminfo())
-    (node.folder / "cmdline").write_text(CMDLINE)
+    keep(node.folder / "meminfo", _meminfo())
+    keep(node.folder / "cmdline", CMDLINE)
     tree = node.folder / "sysclass"
     if not tree.exists():
         _copy_classes(tree)
@@ -144,8 +142,7 @@ def _spell(address: str) -> str:
 
 
 def _put(path: Path, value: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value + "\n")
+    keep(path, value + "\n")
 
 
 def set_hca_state(node: NodePlace, hca: str, state: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkyard.lab.errors import LabError, program
+from sparkyard.lab.files import keep
 from sparkyard.lab.hardware import write_hardware
 from sparkyard.lab.network import remove_netns, wire
 from sparkyard.lab.places import NodePlace
@@ -65,10 +66,8 @@ def write_files(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
     for folder in (node.logs, node.own, node.folder / "etc", node.home / ".ssh"):
         folder.mkdir(parents=True, exist_ok=True)
     (node.home / ".ssh").chmod(0o700)
-    (node.own / "lab-marker").write_text(marker_text(node))
-    (node.folder / "daemon.json").write_text(
-        "{}\n"
-    )  # the machine's own daemon.json would conflict with our flags
+    keep(node.own / "lab-marker", marker_text(node))
+    keep(node.folder / "daemon.json", "{}\n")  # the machine's own daemon.json would conflict with our flags
     write_hardware(node)
     _write_etc(node, nodes)
     _write_ssh(node, nodes)
@@ -88,7 +87,7 @@ def _write_etc(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
         "hostname": f"{node.name}\n",
     }
     for name, text in files.items():
-        (node.folder / "etc" / name).write_text(text)  # in place: a bound file must keep its inode
+        keep(node.folder / "etc" / name, text)
 
 
 def _write_ssh(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
@@ -107,10 +106,7 @@ def _write_ssh(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
         "config": "\n".join(aliases),
     }
     for name, text in files.items():
-        path = folder / name
-        if not path.exists() or path.read_text() != text:
-            path.touch(0o600)
-            path.write_text(text)
+        keep(folder / name, text, 0o600)
 
 
 def make_key(path: Path, comment: str) -> None:
@@ -182,6 +178,7 @@ def dockerd_words(node: NodePlace, driver: str) -> tuple[str, ...]:
         program("dockerd"),
         *flags,
         "--iptables=false",
+        "--ip6tables=false",
         "-H",
         "unix:///run/docker.sock",
         "-H",
@@ -198,7 +195,7 @@ def docker_answers(node: NodePlace) -> bool:
         connection.sock.connect(str(node.socket))
         connection.request("GET", "/_ping")
         return connection.getresponse().status == http.client.OK
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()
@@ -210,9 +207,19 @@ def start_services(node: NodePlace, driver: str) -> None:
     if not listens(node, 22):
         start(enter(node, sshd_words(node), cwd="/"), node.logs / "sshd.log", base_env)
     if not docker_answers(node):
-        # A killed engine leaves its containers' shims and its pid file; the next one takes them up or clears them.
-        end(lambda: _named(node, "dockerd"), grace=5, what=f"{node.name}'s dockerd")
+        clear_dead_engine(node)
         start(enter(node, dockerd_words(node, driver), cwd="/"), node.logs / "dockerd.log", base_env)
+
+
+def clear_dead_engine(node: NodePlace) -> None:
+    """End what is left of an engine and forget its numbers.
+
+    A dockerd refuses to start, or waits for a containerd in vain, while a process of the old number shows in /proc, be it
+    a zombie.
+    """
+    end(lambda: _named(node, "dockerd") | _named(node, "containerd"), grace=5, what=f"{node.name}'s engine")
+    for name in ("docker.pid", "docker/containerd/containerd.pid"):
+        Path(f"/proc/{anchor(node)}/root/run", name).unlink(missing_ok=True)
 
 
 def _named(node: NodePlace, name: str) -> set[int]:

@@ -169,3 +169,12 @@ def here() -> Place:
     folder = Path(os.environ.get("SPARKYARD_LAB") or "/var/lib/sparkyard-lab")
     cache = Path(os.environ.get("SPARKYARD_LAB_CACHE") or "/var/cache/sparkyard-lab")
     return Place(folder.resolve(), cache.resolve())
+
+
+def current_node() -> str:
+    """The lab node that this process runs in; empty on an ordinary machine."""
+    try:
+        lines = Path("/run/sparkyard-lab").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.removeprefix("node: ") for line in lines if line.startswith("node: ")), "")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from sparkyard.lab.files import replace
 from sparkyard.lab.images import engine_client
 from sparkyard.lab.node import anchor, docker_answers, listens
 from sparkyard.lab.places import HUB_URL, NodePlace, Place
@@ -109,15 +108,7 @@ def load(place: Place) -> dict[str, Any] | None:
 
 def save(place: Place, **values: Any) -> None:
     """Written whole or not at all."""
-    write(place.state_file, json.dumps(values, indent=2) + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """Replace a file in one move."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.new")
-    part.write_text(text)
-    part.rename(path)
+    replace(place.state_file, json.dumps(values, indent=2) + "\n")
 
 
 def as_json(state: LabState) -> dict[str, Any]:

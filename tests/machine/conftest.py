@@ -1,0 +1,101 @@
+"""One lab of two nodes for all machine tests of a session, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from sparkyard import lab as simulated
+from sparkyard.lab.errors import LabError, require_programs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without root or without the lab's programs, say so once a test."""
+    reason = "needs root" if os.geteuid() != 0 else missing_programs()
+    for item in items:
+        if reason and item.get_closest_marker("machine"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def missing_programs() -> str:
+    """What is missing, in the words that a person would see."""
+    try:
+        require_programs()
+    except LabError as fault:
+        return str(fault)
+    return ""
+
+
+class Lab:
+    """The lab of the session, as tests speak to it."""
+
+    def __init__(self, state: simulated.LabState) -> None:
+        self.state = state
+        self.folder = Path(state.folder)
+
+    def run(
+        self, node: str, *command: str, check: bool = True, seconds: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in a node."""
+        words = simulated.enter_words(node, command, cwd="/")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+        assert done.returncode == 0 or not check, (
+            f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
+        return done
+
+    def out(self, node: str, *command: str, seconds: float = 60) -> str:
+        """What a command in a node printed."""
+        return self.run(node, *command, seconds=seconds).stdout.strip()
+
+    def own(self, node: str) -> Path:
+        """The node's own folder as seen from outside; in the node it is ``<lab>/self``."""
+        return self.folder / "nodes" / node / "self"
+
+    def ship(self, image: str, nodes: Sequence[str] = ("spark-2",)) -> None:
+        """Copy an image of spark-1's engine to other nodes, past sparkyard."""
+        for node in nodes:
+            self.run("spark-1", "sh", "-c", f"docker save {image} | ssh {node} docker load", seconds=120)
+
+
+@pytest.fixture(scope="session")
+def lab_environment() -> Iterator[Path]:
+    """A folder for a lab, named in the environment for as long as the session lasts."""
+    patch = pytest.MonkeyPatch()
+    folder = Path(tempfile.mkdtemp(prefix="sylab-"))
+    patch.setenv("SPARKYARD_LAB", str(folder / "lab"))
+    yield folder
+    patch.undo()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def session_lab(lab_environment: Path) -> Iterator[Lab]:
+    """Up once, down at the end."""
+    del lab_environment
+    state = simulated.up(2, print)
+    yield Lab(state)
+    simulated.down(print)
+
+
+@pytest.fixture
+def lab(session_lab: Lab) -> Lab:
+    """Two nodes, up. A test that breaks something mends it, or leaves that to the next `up` here."""
+    simulated.up(2, print)
+    return session_lab
+
+
+@pytest.fixture
+def other_lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a second lab, not up, for tests that bring it up and down; gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="sylab-"))
+    monkeypatch.setenv("SPARKYARD_LAB", str(folder / "lab"))
+    yield folder / "lab"
+    simulated.down(print)
+    shutil.rmtree(folder)

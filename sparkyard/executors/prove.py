@@ -87,6 +87,6 @@ WORDS = {
     "missing": "{0}: not there any more",
     "linked": "{0}: linked from {1}",
     "copied": "{0}: copied from {1}",
-    "unsealed": "{0} files are not proven yet",
+    "unsealed": "not sealed: not proven yet: {0}",
     "sealed": "sealed",
 }

@@ -1,0 +1,113 @@
+"""A lane with one checkpoint from the local hub, its head on this machine, driven by the real engine."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparkyard.engine import Engine, Mode
+from sparkyard.events import Event
+from sparkyard.known_hosts import Keys
+from sparkyard.model import Inventory, Lane, Link, Manifest, Node
+from sparkyard.plan import Plan
+from sparkyard.recipe import CheckpointSpec, Recipe, Source
+from sparkyard.resolve import manifests_for
+from sparkyard.step_world import Surroundings
+from sparkyard.steps.adopt import adopt_steps
+from sparkyard.steps.checkpoint import download_steps
+from tests.unit.sample import RECIPES, recipe_data
+
+REPO = "example/small"
+
+
+def bytes_of(size: int, seed: int = 0) -> bytes:
+    """Bytes that do not repeat, the same for the same seed."""
+    return hashlib.shake_128(b"%d" % seed).digest(size)
+
+
+def make_repository(folder: Path, sizes: dict[str, int]) -> Path:
+    """``<folder>/example/small`` with files of these sizes."""
+    root = folder / REPO
+    for seed, (path, size) in enumerate(sizes.items()):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(bytes_of(size, seed))
+    return root
+
+
+class Project:
+    """Inventory, lane and state folders below ``folder``; ``run`` downloads, ``adopt`` adopts."""
+
+    def __init__(self, folder: Path, endpoint: str, workers: tuple[Node, ...] = (), **spec: Any) -> None:
+        self.folder = folder
+        root = folder / "head"
+        head = Node("spark-1", 0, True, "127.0.0.1", Link("127.0.0.1", "lo", ()), str(root), str(root / "models"))
+        self.inventory = Inventory(folder / "inventory", (head, *workers), {}, None, None, endpoint)
+        checkpoint = CheckpointSpec(
+            repo=REPO, source=Source(kind="chosen", why="test"), **({"revision": "main"} | spec)
+        )
+        recipe = Recipe.model_validate(recipe_data()).model_copy(update={"checkpoints": {"small": checkpoint}})
+        self.lane = Lane("T", recipe, RECIPES / "tiny", self.inventory, self.inventory.nodes, {}, {})
+        self.events: list[Event] = []
+        self.keys = Keys(folder / "own", [])
+
+    def limits(self, disk: int) -> None:
+        limits = self.lane.recipe.limits.model_copy(update={"disk": disk})
+        self.lane = replace(self.lane, recipe=self.lane.recipe.model_copy(update={"limits": limits}))
+
+    def manifests(self) -> dict[str, Manifest]:
+        return manifests_for(self.lane)
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.manifests()["small"]
+
+    def path(self, name: str = "", node: str = "spark-1") -> Path:
+        base = Path(self.inventory.node(node).models) / REPO.replace("/", "--")
+        return base / self.manifest.commit / name
+
+    def surroundings(self) -> Surroundings:
+        runs = self.folder / "runs"
+        runs.mkdir(exist_ok=True)
+        return Surroundings(self.inventory, self.folder / "own", runs, self.keys)
+
+    def run(self, *, check: bool = False, deep: bool = False, around: Surroundings | None = None) -> int:
+        """``invoke download``; the exit status. ``events`` holds what happened."""
+        return self._run("download", download_steps(self.lane, self.manifests(), deep=deep), check, around)
+
+    def adopt(self, path: Path) -> int:
+        """``invoke adopt --from=PATH``."""
+        return self._run("adopt", adopt_steps(self.lane, self.manifests(), str(path)), False, None)
+
+    def _run(self, verb: str, steps: Any, check: bool, around: Surroundings | None) -> int:
+        self.events = []
+        place = around or self.surroundings()
+        try:
+            engine = Engine(place, self.events.append, Mode(check=check), lambda _lines: True)
+            return engine.run(Plan(verb, "T", steps))
+        finally:
+            place.close()
+
+    @property
+    def kinds(self) -> list[tuple[str, str]]:
+        """(event, step) of everything but output."""
+        return [(e.type, e.step) for e in self.events if e.type.startswith("step-") and e.type != "step-output"]
+
+    @property
+    def said(self) -> str:
+        """Everything that people would read."""
+        return "\n".join(f"{e.message} {e.data.get('reason', '')} {e.data.get('details', '')}" for e in self.events)
+
+
+def flip(path: Path, at: int = 7) -> None:
+    """Change one byte and put the modification time back."""
+    import os
+
+    before = path.stat()
+    with path.open("r+b") as stream:
+        stream.seek(at)
+        byte = stream.read(1)
+        stream.seek(at)
+        stream.write(bytes([byte[0] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -36,7 +36,8 @@ def entries(context: Path) -> Iterator[tuple[str, str, str]]:
                 yield name, kind, hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def build_hash(context: Path, dockerfile: str, base: str, arguments: Mapping[str, str]) -> str:
+def build_hash(context: Path, dockerfile: Path, base: str, arguments: Mapping[str, str]) -> str:
     """The hash of everything that goes into the build: 64 hex digits. Raises as ``entries`` does."""
-    parts = [dockerfile, base, sorted(arguments.items()), [list(entry) for entry in entries(context)]]
+    text = hashlib.sha256(dockerfile.read_bytes()).hexdigest()
+    parts = [text, base, sorted(arguments.items()), [list(entry) for entry in entries(context)]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -163,5 +163,5 @@ def build(
         *("docker", "build", "--tag", reference, "--label", f"{BUILD_LABEL}={mark}"),
         *("--build-arg", f"BASE={base}"),
         *(word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")),
-        *("--file", posixpath.join(context, dockerfile), context),
+        *("--file", dockerfile, context),
     )

@@ -69,7 +69,7 @@ class Node:
     port: int | None = None
     user: str | None = None
     key: str | None = None
-    vars: Mapping[str, Any] = field(default_factory=dict)
+    vars: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class CheckpointSpec(Part):
 
 
 class BuildSpec(Part):
-    """An image built on the head. ``base`` becomes the build argument BASE; ``memory`` is what the build needs free."""
+    """An image built on the head. ``dockerfile`` and ``context`` are relative to the recipe's folder. ``base`` becomes the build argument BASE; ``memory`` is what the build needs free."""
 
     base: Template
     dockerfile: str = "Dockerfile"

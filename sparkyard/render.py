@@ -109,23 +109,24 @@ class Rendering:
         for name, value in (("base", base), *arguments.items()):
             self.ranks.visible(f"{key}.{name}", (value,), scope)
         context = (self.lane.recipe_folder / build.context).resolve()
-        mark = self.build_mark(context, build.dockerfile, base, arguments)
+        dockerfile = (self.lane.recipe_folder / build.dockerfile).resolve()
+        mark = self.build_mark(context, dockerfile, base, arguments)
         reference = f"sparkyard/{spec.name}:{mark[:12]}"
         words = docker_words.build(
             reference=reference,
             mark=mark,
             base=base,
             arguments=arguments,
-            dockerfile=build.dockerfile,
+            dockerfile=str(dockerfile),
             context=str(context),
         )
         return RenderedImage(spec.name, reference, words, mark, str(context), memory=build.memory)
 
-    def build_mark(self, context: Path, dockerfile: str, base: str, arguments: Mapping[str, str]) -> str:
+    def build_mark(self, context: Path, dockerfile: Path, base: str, arguments: Mapping[str, str]) -> str:
         if not context.is_relative_to(self.lane.recipe_folder.resolve()):
             self.templates.fault("image.build.context", "points outside of the recipe's folder")
-        elif not (context / dockerfile).is_file():
-            self.templates.fault("image.build.dockerfile", f"there is no {dockerfile} in {context}")
+        elif not dockerfile.is_file():
+            self.templates.fault("image.build.dockerfile", f"there is no {dockerfile.name} in {dockerfile.parent}")
         else:
             try:
                 return build_hash(context, dockerfile, base, arguments)

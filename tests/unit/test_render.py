@@ -161,7 +161,7 @@ LONG = "a secret would stand in the command line, where everybody can read it: u
     [
         (
             {"services.engine.words": ["{{ lane.contxt }}"]},
-            "recipe.yml:53: services.engine.words.0: lane.contxt is not known (did you mean context?) (on spark-1, spark-2)",
+            "recipe.yml:54: services.engine.words.0: lane.contxt is not known (did you mean context?) (on spark-1, spark-2)",
         ),
         ({"services.engine.words": ["{{ missing }}"]}, "'missing' is undefined (on spark-1, spark-2)"),
         (
@@ -263,7 +263,7 @@ def test_every_fault_is_told_at_once():
 def test_a_broken_rule_says_what_must_hold():
     found = faults({}, streams=8)
     assert found == [
-        "recipe.yml:81: rules.0: context 4096 is too small for 8 streams (must be: lane.context >= 1024 * lane.streams; test) (on spark-1, spark-2)"
+        "recipe.yml:82: rules.0: context 4096 is too small for 8 streams (must be: lane.context >= 1024 * lane.streams; test) (on spark-1, spark-2)"
     ]
 
 

@@ -9,7 +9,7 @@ docker run \
   --label sparkyard.node=spark-1 \
   --label sparkyard.nodes=spark-1,spark-2 \
   --label sparkyard.service=engine \
-  --label sparkyard.hash=0aefc958842ec22af56b6e8e5ffd5caa0519b6d2498fefacf64434a40180f157 \
+  --label sparkyard.hash=a6e2319fa63396391e8889d3044a2d500c62698562151165a5fce5285c0f68b7 \
   --label 'sparkyard.discovered={"gid": "<discovered: gid>"}' \
   --network host \
   --gpus all \

@@ -9,7 +9,7 @@ docker run \
   --label sparkyard.node=spark-2 \
   --label sparkyard.nodes=spark-1,spark-2 \
   --label sparkyard.service=engine \
-  --label sparkyard.hash=d501bd6f00d4b43ac61c669614a811d584a62fdbe5e81a5484b88a2fce4ac2e4 \
+  --label sparkyard.hash=5766f6a0fca9c805c6cc2a31fac29bc450188fa5fb359c4dfa2e1383b68e5942 \
   --label 'sparkyard.discovered={"gid": "<discovered: gid>"}' \
   --network host \
   --gpus all \

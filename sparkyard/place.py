@@ -18,18 +18,12 @@ INSIDE = Path("/run/sparkyard-lab")
 def enter_lab(inventory: Inventory) -> None:
     """Become the same line inside the lab's head; returns only when we are there already.
 
-    Raises UsageError when no lab is up.
+    Raises LabError when no lab is up.
     """
     if INSIDE.exists():
         return
     from sparkyard import lab  # noqa: PLC0415
 
-    state = lab.status()
-    if state is None or inventory.head.name not in [node.name for node in state.nodes]:
-        raise UsageError(
-            f"the inventory {inventory.folder} is the lab's, and no lab with {inventory.head.name} is up",
-            next_step=f"invoke lab.up --nodes={len(inventory.nodes)}",
-        )
     words = lab.enter_words(inventory.head.name, (sys.executable, *sys.argv), cwd=str(Path.cwd()))
     sys.stdout.flush()
     os.execvp(words[0], words)  # noqa: S606 - the same line, one namespace further in

@@ -260,7 +260,7 @@ def containers(answers: Answers) -> tuple[ContainerFact, ...]:
     listed: dict[str, ContainerFact] = {}
     ours: set[str] = set()
     try:
-        for line in answer.out.splitlines():
+        for line in filter(None, answer.out.splitlines()):
             if line.startswith("{"):
                 told = json.loads(line)
                 details[told["id"]] = _container(told)

@@ -26,7 +26,7 @@ docker run \
   --mount 'type=bind,source=<discovered: home>/.local/share/sparkyard/models/example--tiny/1111111111111111111111111111111111111111,target=/model,readonly' \
   --mount 'type=bind,source=<discovered: home>/.local/share/sparkyard/lanes/T/profile,target=/profile,readonly' \
   --mount 'type=bind,source=<discovered: home>/.local/share/sparkyard/lanes/T/cache,target=/cache' \
-  sparkyard/tiny:7281b564fabb \
+  sparkyard/tiny:1d5174b03052 \
   serve \
   --served-model-name tiny \
   '--config={"streams":4,"peers":1}' \

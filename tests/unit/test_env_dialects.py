@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkyard import env_dialects
@@ -16,6 +16,7 @@ def test_docker_takes_values_literally():
     assert env_dialects.text({"A": 'say "$HOME" # c'}, "docker-env") == 'A=say "$HOME" # c\n'
 
 
+@settings(deadline=None)
 @given(TEXT)
 def test_a_shell_reads_every_value_back(value):
     text = env_dialects.text({"A": value}, "shell")

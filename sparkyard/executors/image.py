@@ -15,7 +15,7 @@ from sparkyard.actions import BuildImage, ShipImage
 from sparkyard.build_log import failing_instruction
 from sparkyard.command import Command, mask
 from sparkyard.errors import Interrupted, StepFailed, Unreachable
-from sparkyard.executors.shipment import Gathering, Parcel
+from sparkyard.executors.shipment import Gathering, Parcel, Visit
 from sparkyard.world import Shell, World
 
 LAST_LINES = 15
@@ -119,7 +119,7 @@ def ship_image(action: ShipImage, node: str, world: World) -> None:
     head = next((n.name for n in world.inventory.nodes if n.local), world.inventory.head.name)
     with _opening:
         gathering = _gatherings[action.reference]
-    with gathering.looking():
+    with Visit(gathering) as visit:
         here = image_facts(world.shell(head), action.reference)
         if here is None:
             raise StepFailed(
@@ -128,7 +128,7 @@ def ship_image(action: ShipImage, node: str, world: World) -> None:
         if here.same(image_facts(world.shell(node), action.reference)):
             world.say(f"{action.reference} is there already: same layers, same labels")
             return
-    _send(action, node, world, gathering, here)
+        _send(action, node, world, visit, here)
     there = image_facts(world.shell(node), action.reference)
     if not here.same(there):
         raise StepFailed(
@@ -139,13 +139,13 @@ def ship_image(action: ShipImage, node: str, world: World) -> None:
         )
 
 
-def _send(action: ShipImage, node: str, world: World, gathering: Gathering, here: ImageFacts) -> None:
+def _send(action: ShipImage, node: str, world: World, visit: Visit, here: ImageFacts) -> None:
     def on_bytes(sent: int) -> None:
         world.progress(sent, max(here.size, sent), f"image to {node}")
 
     words = (*world.ssh_words(node), action.address, Command.of("docker", "load").line())
     parcel = Parcel(words, on_bytes)
-    gathering.send(parcel, ("docker", "save", action.reference), world.cancelled)
+    visit.send(parcel, ("docker", "save", action.reference), world.cancelled)
     if parcel.cancelled or world.cancelled.is_set():
         raise Interrupted(
             "interrupted while an image was on its way; what arrived of it was thrown away", node=node

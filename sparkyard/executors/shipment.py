@@ -12,7 +12,8 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import IO
 
 BLOCK = 1 << 20
 """Bytes moved at a time, and asked for as size of the pipes."""
@@ -40,27 +41,31 @@ class Child:
             )
         self._said: deque[str] = deque(maxlen=20)
         talk = self.process.stderr if source else self.process.stdout
+        assert talk is not None
         self._reader = threading.Thread(target=self._read, args=(talk,), daemon=True)
         self._reader.start()
         data = self.process.stdout if source else self.process.stdin
         assert data is not None
+        self._data = data
         self.data = data.fileno()
         with contextlib.suppress(OSError):  # more than the limit for a person without privileges
             fcntl.fcntl(self.data, fcntl.F_SETPIPE_SZ, BLOCK)
 
-    def _read(self, talk: object) -> None:
-        for line in talk:  # type: ignore[attr-defined]
-            self._said.append(line.decode(errors="replace").rstrip())
+    def _read(self, talk: IO[bytes]) -> None:
+        with talk:
+            for line in talk:
+                self._said.append(line.decode(errors="replace").rstrip())
 
     def finish(self) -> None:
-        """Close the input and wait for its end."""
-        if self.process.stdin:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
+        """Close our side of the data and wait for its end."""
+        with contextlib.suppress(OSError):
+            self._data.close()
         self.process.wait()
         self._reader.join(END)
 
     def kill(self) -> None:
+        if self.process.poll() is not None:
+            return
         self.process.terminate()
         try:
             self.process.wait(END)
@@ -103,41 +108,61 @@ class Parcel:
 
 
 class Gathering:
-    """The workers that look at one image now. The first that is ready when nobody looks any more sends to all that wait."""
+    """The workers that look at one image now. When nobody looks any more, one of those that wait sends to them all."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._looking = 0
-        self._waiting: list[Parcel] = []
+        self.changed = threading.Condition()
+        self.looking = 0
+        self.waiting: list[Parcel] = []
 
-    @contextlib.contextmanager
-    def looking(self) -> Iterator[Gathering]:
-        """While a worker's image is compared."""
-        with self._changed:
-            self._looking += 1
-        try:
-            yield self
-        finally:
-            with self._changed:
-                self._looking -= 1
-                self._changed.notify_all()
+    def take(self, parcel: Parcel) -> list[Parcel]:
+        """All parcels that wait, once nobody looks any more; none when another worker's thread has taken this one."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.looking == 0 or parcel not in self.waiting, GATHER)
+            if parcel not in self.waiting:
+                return []
+            taken, self.waiting = self.waiting, []
+            self.changed.notify_all()
+            return taken
+
+
+class Visit:
+    """One worker's part in a gathering: it looks, and then leaves or sends. A context manager."""
+
+    def __init__(self, gathering: Gathering) -> None:
+        self._gathering = gathering
+        self._looks = False
+
+    def __enter__(self) -> Visit:
+        with self._gathering.changed:
+            self._looks = True
+            self._gathering.looking += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_look()
+
+    def _end_look(self, parcel: Parcel | None = None) -> None:
+        """In one move, so that nobody sends between a worker's last look and its parcel."""
+        with self._gathering.changed:
+            self._gathering.looking -= self._looks
+            self._looks = False
+            if parcel:
+                self._gathering.waiting.append(parcel)
+            self._gathering.changed.notify_all()
 
     def send(self, parcel: Parcel, save_words: tuple[str, ...], cancelled: threading.Event) -> None:
         """Return when the parcel has arrived, failed or was cancelled."""
-        with self._changed:
-            self._waiting.append(parcel)
-            self._changed.wait_for(lambda: self._looking == 0 or parcel not in self._waiting, GATHER)
-            mine = list(self._waiting) if parcel in self._waiting else []
-            self._waiting = [] if mine else self._waiting
-            self._changed.notify_all()
-        if mine:
-            ship(mine, save_words, cancelled)
+        self._end_look(parcel)
+        if taken := self._gathering.take(parcel):
+            ship(taken, save_words, cancelled)
         parcel.done.wait()
 
 
 def ship(parcels: list[Parcel], save_words: tuple[str, ...], cancelled: threading.Event) -> None:
     """Send one ``docker save`` to all parcels. Nothing is left running, whatever happens."""
     children: list[Child] = []
+    stopped = True
     try:
         save = Child(save_words, source=True)
         children.append(save)
@@ -148,11 +173,14 @@ def ship(parcels: list[Parcel], save_words: tuple[str, ...], cancelled: threadin
         pump.start()
         while pump.is_alive() and not cancelled.is_set():
             pump.join(LOOK)
-    finally:
-        stopped = cancelled.is_set()
+        stopped = pump.is_alive()
         for child in children:
-            if child.status is None:
-                child.kill()
+            child.kill()
+        pump.join()  # it reads and writes pipes whose other ends are gone now
+    finally:
+        for child in children:
+            child.kill()
+            child.finish()
         for parcel in parcels:
             parcel.cancelled = stopped
             parcel.done.set()
@@ -168,7 +196,7 @@ def _pump(save: Child, parcels: list[Parcel]) -> None:
                 parcel.on_bytes(parcel.sent)
     if not alive:
         save.kill()
-    save.finish()
     for parcel in parcels:
         assert parcel.load is not None
         parcel.load.finish()
+    save.finish()

@@ -63,6 +63,7 @@ def running(folder: Path) -> Iterator[DockerEngine]:
     folder.mkdir(parents=True, exist_ok=True)
     engine = DockerEngine(folder)
     words = [
+        *("unshare", "--mount"),  # its mounts go with it
         "dockerd",
         "--iptables=false",
         "--bridge=none",

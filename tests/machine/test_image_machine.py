@@ -1,0 +1,232 @@
+"""Images are built and shipped for real: two Docker engines, one behind a real sshd."""
+
+import os
+import re
+import subprocess
+import threading
+
+import pytest
+
+from sparkyard.actions import BuildImage, ShipImage
+from sparkyard.command import Command
+from sparkyard.errors import Interrupted, StepFailed, Unreachable
+from sparkyard.executors.image import build_image, context_tar, image_facts, ship_image
+from sparkyard.known_hosts import Keys
+from sparkyard.model import Inventory
+from sparkyard.plan import Step, Verdict
+from sparkyard.step_world import StepWorld, Surroundings
+from tests.engine.local_nodes import local_node
+from tests.machine import docker_engine, sshd
+
+pytestmark = pytest.mark.machine
+REF = "sparkyard-lane:1"
+LABEL = "LABEL sparkyard.build=abc"
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("engines")
+    with docker_engine.running(folder / "head") as head, docker_engine.running(folder / "worker") as worker:
+        yield head, worker
+
+
+@pytest.fixture(scope="module")
+def worker_sshd(engines, tmp_path_factory):
+    with sshd.running(tmp_path_factory.mktemp("sshd"), set_env=f"DOCKER_HOST={engines[1].host}") as running:
+        yield running
+
+
+@pytest.fixture
+def clean(engines):
+    yield
+    for engine in engines:
+        engine.docker("image", "prune", "--all", "--force")
+
+
+def trusting(folder, *nodes):
+    folder.mkdir()
+    keys = Keys(folder, [])
+    for node, key in nodes:
+        kind, value = key.read_text().split()[:2]
+        with keys.own_file.open("a") as file:
+            file.write(f"{node.name} {kind} {value}\n")
+    return keys
+
+
+@pytest.fixture
+def place(tmp_path, engines, worker_sshd, monkeypatch, clean):
+    monkeypatch.setenv("DOCKER_HOST", engines[0].host)
+    head, worker = local_node("spark-1", 0, tmp_path), worker_sshd.node()
+    inventory = Inventory(tmp_path, (head, worker), {}, None, None)
+    keys = trusting(tmp_path / "own", (worker, worker_sshd.host_key.with_suffix(".pub")))
+    around = Surroundings(inventory, tmp_path / "own", tmp_path, keys)
+    yield around
+    around.close()
+
+
+@pytest.fixture
+def events():
+    return []
+
+
+@pytest.fixture
+def world(place, events):
+    step = Step("image", "x", "spark-2", "x", lambda _: Verdict("ok"))
+    return StepWorld(place, step, events.append, {})
+
+
+def ship(world, address="127.0.0.2"):
+    ship_image(ShipImage(REF, address), "spark-2", world)
+
+
+def moved(events):
+    return [event.data["progress"] for event in events if "progress" in event.data]
+
+
+def test_an_image_arrives_with_layers_and_labels_and_moves_once(world, engines, events):
+    engines[0].add_image(REF, LABEL, filler=b"x" * 3_000_000)
+    ship(world)
+    facts = [image_facts(world.shell(name), REF) for name in ("spark-1", "spark-2")]
+    assert facts[0] == facts[1]
+    assert facts[0].labels == {"sparkyard.build": "abc"}
+    assert moved(events)[-1]["done"] > 3_000_000
+    events.clear()
+    ship(world)
+    assert moved(events) == []
+    assert "same layers, same labels" in events[-1].message
+
+
+@pytest.mark.parametrize("change", [("LABEL sparkyard.build=other", b""), (LABEL, b"y")])
+def test_another_label_or_layer_is_shipped_again(world, engines, change):
+    engines[0].add_image(REF, LABEL)
+    engines[1].add_image(REF, change[0], filler=change[1])
+    ship(world)
+    assert image_facts(world.shell("spark-1"), REF) == image_facts(world.shell("spark-2"), REF)
+
+
+def test_an_image_that_the_head_lacks(world):
+    with pytest.raises(StepFailed, match="is not on the head") as failure:
+        ship(world)
+    assert failure.value.next_step == "invoke build"
+
+
+def test_a_wrong_host_key_is_refused_before_a_byte_moves(world, place, engines, worker_sshd, tmp_path):
+    engines[0].add_image(REF, LABEL)
+    sshd.make_key(tmp_path / "other")
+    image_facts(
+        world.shell("spark-2"), REF
+    )  # fabric's connection stands with the right key; ssh must refuse by itself
+    place.keys = trusting(tmp_path / "wrong", (worker_sshd.node(), tmp_path / "other.pub"))
+    with pytest.raises(Unreachable, match="host key is not the one on record") as failure:
+        ship(world)
+    assert failure.value.next_step == "invoke trust"
+    assert engines[1].docker("image", "ls", "--quiet") == ""
+
+
+def test_an_address_where_nobody_listens(world, engines):
+    engines[0].add_image(REF, LABEL)
+    with pytest.raises(Unreachable, match=r"could not be sent to 127\.0\.0\.9"):
+        ship(world, "127.0.0.9")
+
+
+def test_a_worker_whose_docker_is_gone(world, engines, tmp_path):
+    engines[0].add_image(REF, LABEL)
+    with sshd.running(tmp_path / "sshd2", "127.0.0.3", set_env="DOCKER_HOST=unix:///nowhere") as other:
+        node = other.node()
+        keys = trusting(tmp_path / "own2", (node, other.host_key.with_suffix(".pub")))
+        head = local_node("spark-1", 0, tmp_path)
+        around = Surroundings(
+            Inventory(tmp_path, (head, node), {}, None, None), tmp_path / "own2", tmp_path, keys
+        )
+        step = Step("image", "x", "spark-2", "x", lambda _: Verdict("ok"))
+        with pytest.raises(StepFailed, match="could not look at image"):
+            ship(StepWorld(around, step, lambda _: None, {}), "127.0.0.3")
+        around.close()
+
+
+def test_a_cancelled_ship_leaves_nothing_running_and_the_next_one_heals(world, place, engines, events):
+    engines[0].add_image(REF, LABEL, filler=bytes(range(256)) * 400_000)
+    seen = threading.Event()
+
+    class Stopping(StepWorld):
+        def progress(self, done, total, label, unit="bytes"):
+            place.stop.set()
+            seen.set()
+
+    stopping = Stopping(place, world._step, events.append, {})
+    with pytest.raises(Interrupted):
+        ship(stopping)
+    assert seen.is_set()
+    left = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True).stdout
+    assert not re.search(rf"docker save {REF}|ssh .*docker load", left)
+    place.begin_undo()
+    ship(world)
+    assert image_facts(world.shell("spark-1"), REF) == image_facts(world.shell("spark-2"), REF)
+
+
+def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_path):
+    """A docker on PATH that counts its calls and then is the real one."""
+    engines[0].add_image(REF, LABEL, filler=b"x" * 1_000_000)
+    log = tmp_path / "calls"
+    real = subprocess.run(
+        ["sh", "-c", "command -v docker"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (tmp_path / "bin").mkdir()
+    wrapper = tmp_path / "bin" / "docker"
+    wrapper.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
+    failures = []
+
+    def one():
+        try:
+            ship(world)
+        except StepFailed as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=one) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert log.read_text().split().count("save") == 1
+
+
+def build(world, tmp_path, dockerfile, *words, last):
+    context = tmp_path / "context"
+    context.mkdir(exist_ok=True)
+    (context / "Dockerfile").write_text(dockerfile)
+    command = Command(
+        ("docker", "build", "--network", "host", "--tag", REF, *words, last or str(context)),
+        secrets=("hunter2",),
+    )
+    build_image(BuildImage(REF, command, str(context)), "spark-1", world)
+
+
+@pytest.mark.parametrize("last", ["-", ""])
+def test_a_build_with_its_context(world, engines, tmp_path, events, last):
+    engines[0].add_image("base:1")
+    build(
+        world, tmp_path, "FROM base:1\nRUN echo hunter2 speaks\n", "--label", "sparkyard.build=abc", last=last
+    )
+    assert image_facts(world.shell("spark-1"), REF).labels == {"sparkyard.build": "abc"}
+    assert any("******** speaks" in event.message for event in events)
+    assert not any("hunter2" in event.message for event in events)
+
+
+def test_a_build_that_fails_names_its_instruction(world, engines, tmp_path):
+    engines[0].add_image("base:1")
+    with pytest.raises(StepFailed) as failure:
+        build(world, tmp_path, "FROM base:1\nRUN echo before && false\n", last="-")
+    assert failure.value.message == f"docker build of {REF} failed with status 1 at: RUN echo before && false"
+    assert any(line == "before" for line in failure.value.details)
+
+
+def test_equal_folders_are_equal_tars(tmp_path):
+    for name, when in (("a", 1), ("b", 2)):
+        folder = tmp_path / name
+        (folder / "sub").mkdir(parents=True)
+        (folder / "sub" / "f").write_text("same")
+        os.utime(folder / "sub" / "f", (when, when))
+    assert context_tar(tmp_path / "a") == context_tar(tmp_path / "b")

@@ -16,6 +16,7 @@ from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps import fabric
 from sparkyard.system import JUMBO_PAYLOAD, SYSTEM, system
+from sparkyard.trees import parse_disk
 
 GIB = 2**30
 ENGINES = re.compile(
@@ -54,6 +55,22 @@ def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
 
 def _step(node: Node, name: str, title: str, judge: Check, *questions: Question) -> Step:
     return Step("preflight", name, node.name, f"preflight: {title}", judge, (SYSTEM, *questions))
+
+
+def _disk(node: Node, wanted: int) -> Step:
+    asked = Question("ask_disk", (node.root,))
+
+    def judge(answers: Answers) -> Verdict:
+        disk = parse_disk(answers.of(asked), answers.node, "free disk")
+        if disk.available >= wanted:
+            return Verdict("ok", f"{disk.available / GIB:.1f} GiB are free on {disk.at}")
+        return Verdict(
+            "blocked",
+            f"{disk.available / GIB:.1f} GiB of disk are free on {disk.at}; expected {wanted / GIB:.1f} GiB",
+            next_step=f"free some, or set `root` of {node.name} to another disk",
+        )
+
+    return _step(node, "disk", "enough disk", judge, asked)
 
 
 def _jumbo(node: Node, peer: Node) -> Step:

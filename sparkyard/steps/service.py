@@ -207,6 +207,12 @@ def _start_step(lane: Lane, rendered: RenderedLane, wanted: Container, needs: Se
         command = Command(wanted.words, secrets=rendered.secrets, timeout=RUN_LIMIT).filled(
             answers.discovered
         )
+        if rendered.unlocked:
+            return Verdict(
+                "blocked",
+                f"the commit of checkpoint {', '.join(rendered.unlocked)} is not known yet",
+                next_step=f"invoke lock --lane={lane.name}",
+            )
         unknown = sorted({name for word in command.words for name in MARK.findall(word)})
         if unknown:
             return not_discovered(unknown, answers.node)

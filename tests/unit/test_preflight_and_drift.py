@@ -177,6 +177,16 @@ def test_too_little_memory():
     assert step.judge(raw.answers(raw.HEAD, {facts.CONTAINERS: OURS}, memory=little)).state == "ok"
 
 
+def test_too_little_disk():
+    data = sample.recipe_data()
+    data["limits"]["disk"] = 20 << 30
+    steps = preflight_steps(sample.lane(data=data), RENDERED)
+    step = next(s for s in steps if s.id == "preflight:disk@spark-1")
+    answer = (0, f"disk 1\nfs ab\navailable {10 << 30}\nat /home\n//done\n", "")
+    reason = blocked(step.judge(raw.answers(raw.HEAD, {step.questions[1]: answer})))
+    assert reason == "10.0 GiB of disk are free on /home; expected 20.0 GiB"
+
+
 def test_another_engine_is_named():
     vllm = raw.containers({"name": "v", "image": "vllm/vllm-openai:1"})
     assert "container v (vllm/vllm-openai:1) is running" in blocked(
@@ -194,7 +204,7 @@ def test_lanes_without_gpu_and_rdma_ask_for_neither():
     data = sample.recipe_data()
     data["gpu"] = data["rdma"] = False
     names = {step.name for step in preflight_steps(sample.lane(1, data), RENDERED)}
-    assert names == {"docker", "link", "ports", "memory", "engines"}
+    assert names == {"docker", "link", "ports", "memory", "disk", "engines"}
 
 
 # --- status

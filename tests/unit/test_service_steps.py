@@ -123,6 +123,16 @@ def test_a_gid_that_cannot_be_discovered_blocks_the_start():
     assert (verdict.state, verdict.reason) == ("blocked", "gid could not be discovered on spark-1")
 
 
+def test_a_checkpoint_that_is_not_locked_blocks_the_start():
+    data = sample.recipe_data()
+    data["checkpoints"]["model"]["revision"] = "afc7aa0a"
+    lane = sample.lane(data=data)
+    step = next(
+        s for s in service.start_steps(lane, render_lane(lane, {})) if s.id == "service:engine@spark-1"
+    )
+    assert step.judge(asked(0)).next_step == "invoke lock --lane=T"
+
+
 def test_another_lane_is_stopped_after_a_yes():
     other = {
         "name": "sparkyard-X-e-0",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from invoke.collection import Collection
 from invoke.exceptions import Exit, ParseError
 from invoke.executor import Executor
-from invoke.parser import Argument
+from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
 
@@ -82,8 +82,8 @@ class LaneExecutor(Executor):
             status = self._line.fail(error) if self._line else _usage(error, json)
             result = None
         except KeyboardInterrupt:
-            error = Interrupted("interrupted; nothing was left running")
-            status = self._line.fail(error) if self._line else error.status
+            stopped = Interrupted("interrupted; nothing was left running")
+            status = self._line.fail(stopped) if self._line else stopped.status
             result = None
         finally:
             if self._line is not None:

@@ -27,6 +27,7 @@ from sparkyard.options import Options
 from sparkyard.plan import Plan
 from sparkyard.recap import count
 from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
+from sparkyard.reporting.jsonline import timestamp
 from sparkyard.step_world import Surroundings
 
 if TYPE_CHECKING:
@@ -94,17 +95,21 @@ class Line:
 
     def manifests(self, lane: Lane) -> Mapping[str, Manifest]:
         """The files of the lane's checkpoints, from the lock, or from the hub when nothing is locked yet."""
-        from sparkyard.pins import manifests  # noqa: PLC0415
+        from sparkyard.patience import waiting  # noqa: PLC0415
+        from sparkyard.resolve import manifests_for  # noqa: PLC0415
 
         if lane.name not in self._manifests:
             self.enter()  # the hub may be reachable only from the head
-            self._manifests[lane.name] = manifests(lane, write=not self.options.check, say=self.say)
+            wait = waiting(self.around.stop)
+            self._manifests[lane.name] = manifests_for(
+                lane, write=not self.options.check, say=self.say, wait=wait
+            )
         return self._manifests[lane.name]
 
     def rendered(self, lane: Lane) -> RenderedLane:
         """The lane as it shall be on its nodes; what is not locked yet stays a mark."""
-        from sparkyard.pins import known_manifests  # noqa: PLC0415
         from sparkyard.render import render_lane  # noqa: PLC0415
+        from sparkyard.resolve import known_manifests  # noqa: PLC0415
 
         return render_lane(lane, self._manifests.get(lane.name) or known_manifests(lane))
 
@@ -273,7 +278,7 @@ class Line:
         }
         if self._record is not None:
             data["record"] = str(self.run_folder)
-            ended = state.timestamp(datetime.now(UTC))
+            ended = timestamp(datetime.now(UTC))
             replace(self._record, ended=ended, status=status).write(self.run_folder, self.around.secrets)
         self.emit(Event("recap", data=data))
 

@@ -43,7 +43,7 @@ Found = dict[str, tuple[ContainerFact, ...] | SparkyardError]
 
 def containers(line: Line, nodes: Iterable[str]) -> Found:
     """Our containers on each node, or why they are not known."""
-    answers = ask_all(line.around, {node: (facts.CONTAINERS,) for node in nodes})
+    answers = ask_all(line.around, dict.fromkeys(nodes, (facts.CONTAINERS,)))
     found: Found = {}
     for node, answer in answers.items():
         try:

@@ -40,20 +40,27 @@ def manifests_for(
     """
     own_path = own_lock_path(lane)
     own = read_lock(own_path) or {}
-    shipped = read_lock(lane.recipe_folder / RECIPE_LOCK) or {}
-    result: dict[str, Manifest] = {}
+    result = known_manifests(lane)
     resolved: dict[str, Locked] = {}
     for name, spec in lane.recipe.checkpoints.items():
-        kept = from_lock(own.get(name), spec) or from_lock(shipped.get(name), spec)
-        if kept is None:
-            resolved[name] = Locked(
-                spec.revision, _ask(lane, name, spec, own.get(name), say, wait), tuple(spec.files)
-            )
-            kept = resolved[name].manifest
-        result[name] = kept
+        if name not in result:
+            found = _ask(lane, name, spec, own.get(name), say, wait)
+            resolved[name] = Locked(spec.revision, found, tuple(spec.files))
+            result[name] = found
     if resolved and write:
         write_lock(own_path, {**own, **resolved})
-    return result
+    return {name: result[name] for name in lane.recipe.checkpoints}
+
+
+def known_manifests(lane: Lane) -> dict[str, Manifest]:
+    """The files of the checkpoints that are locked, without any network. Raises ConfigError for a damaged lock."""
+    own = read_lock(own_lock_path(lane)) or {}
+    shipped = read_lock(lane.recipe_folder / RECIPE_LOCK) or {}
+    specs = lane.recipe.checkpoints.items()
+    found = {
+        name: from_lock(own.get(name), spec) or from_lock(shipped.get(name), spec) for name, spec in specs
+    }
+    return {name: manifest for name, manifest in found.items() if manifest is not None}
 
 
 def from_lock(locked: Locked | None, spec: CheckpointSpec) -> Manifest | None:

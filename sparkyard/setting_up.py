@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+from sparkyard import load
 from sparkyard import trust as hosts
 from sparkyard.errors import SparkyardError, UsageError
 from sparkyard.known_hosts import fingerprint
@@ -75,3 +77,26 @@ def _agreed(line: Line) -> bool:
     if answer.strip() != "yes":
         raise UsageError("not confirmed; nothing was recorded")
     return True
+
+
+def init(line: Line, nodes: str, force: bool) -> None:
+    """Write inventory/my from ``--set`` answers, and questions for the rest when there is somebody to ask."""
+    given = dict(_pair(text) for text in line.options.set) | ({"nodes": nodes} if nodes else {})
+    folder = Path(line.options.inventory) if line.options.inventory else line.project / "inventory" / "my"
+    if line.options.check:
+        raise UsageError("init has no --check: it writes one file, and never over another one")
+    can_ask = sys.stdin.isatty() and not line.options.json and not line.options.yes
+    written = load.init_inventory(folder, given, _ask if can_ask else None, replace=force)
+    line.emit(finding("init", {"file": str(written), "result": "written"}))
+    line.say("look it over, then: invoke trust, and invoke download build start")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set takes name=value, not {text!r}")
+    return name, value
+
+
+def _ask(question: str, default: str) -> str:
+    return input(f"{question} [{default}] " if default else f"{question} ")

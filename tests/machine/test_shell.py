@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -71,7 +73,7 @@ def gone(mark: str) -> bool:
 
 @given(
     words=st.lists(
-        st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=20),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
         max_size=5,
     )
 )
@@ -151,8 +153,6 @@ def test_unknown_host_key_is_refused_with_its_fingerprint(server, tmp_path) -> N
 
 def test_changed_host_key_is_refused_by_fabric_and_by_ssh_alike(server, tmp_path) -> None:
     servers.make_key(tmp_path / "other")
-    import paramiko
-
     keys = Keys(tmp_path, [])
     keys.record(server.node(), [paramiko.Ed25519Key.from_private_key_file(str(tmp_path / "other"))])
     with pytest.raises(Unreachable, match="is not the one on record"):
@@ -222,8 +222,6 @@ def test_lost_lock_is_reported(server, keys) -> None:
 
 
 def test_a_dead_address_is_unreachable_with_the_line_to_try(server, keys) -> None:
-    from dataclasses import replace
-
     node = replace(server.node(), port=1)
     with pytest.raises(Unreachable, match="no ssh connection to") as caught:
         RemoteShell(node, keys).run(Command.of("true"))

@@ -39,6 +39,7 @@ def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
         _step(node, "link", "the link address is here", lambda a: fabric.link(a, node, lane.rank(node) == 0)),
         _step(node, "ports", "ports are free", lambda a: free_ports(a, ports), CONTAINERS),
         _step(node, "memory", "enough memory", lambda a: memory(a, lane.recipe.limits.memory), CONTAINERS),
+        _disk(node, lane.recipe.limits.disk),
         _step(
             node, "engines", "no other engine", lambda a: no_other_engine(a, gpu=lane.recipe.gpu), CONTAINERS
         ),

@@ -52,12 +52,13 @@ class Surroundings:
 
     @property
     def watches(self) -> Watches:
-        if self._watches is None:
-            from sparkyard.executors.watch import Watches  # noqa: PLC0415
+        from sparkyard.executors.watch import Watches  # noqa: PLC0415
 
-            self._watches = Watches(self.run_folder / "logs")
-        watches: Watches = self._watches
-        return watches
+        with self._opening:  # ranks start in parallel and must share one
+            if self._watches is None:
+                self._watches = Watches(self.run_folder / "logs")
+            watches: Watches = self._watches
+            return watches
 
     def begin_undo(self) -> None:
         """Let commands run again after a failure or a first interrupt; a second interrupt ends the process."""

@@ -79,6 +79,11 @@ def ship(world, address="127.0.0.2"):
     ship_image(ShipImage(REF, address), "spark-2", world)
 
 
+def labels(world, node):
+    facts = image_facts(world.shell(node), REF)
+    return facts and dict(facts.labels)
+
+
 def moved(events):
     return [event.data["progress"] for event in events if "progress" in event.data]
 
@@ -88,7 +93,7 @@ def test_an_image_arrives_with_layers_and_labels_and_moves_once(world, engines, 
     ship(world)
     facts = [image_facts(world.shell(name), REF) for name in ("spark-1", "spark-2")]
     assert facts[0] == facts[1]
-    assert facts[0].labels == {"sparkyard.build": "abc"}
+    assert labels(world, "spark-2") == {"sparkyard.build": "abc"}
     assert moved(events)[-1]["done"] > 3_000_000
     events.clear()
     ship(world)
@@ -193,6 +198,30 @@ def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_
     assert log.read_text().split().count("save") == 1
 
 
+def test_a_broken_connection_is_no_death_and_loses_no_line(world, place, engines, worker_sshd):
+    engines[1].add_image("base:1")
+    script = "for i in $(seq 60); do echo line $i; sleep 0.05; done; exec sleep 60"
+    words = ("--detach", "--network", "host", "--name", "lane-1", "base:1", "/bin/sh", "-c", script)
+    engines[1].docker("run", *words)
+    try:
+        watch = world.watches.start(world, "spark-2", "lane-1", gate="line 60")
+        while not watch.lines(1):
+            world.watches.news.wait(1, world.watches.news.count)
+        before = worker_sshd.connections()
+        place.shell("spark-2")._connection.client.get_transport().close()
+        while not watch.gate_seen:
+            world.watches.demand_all_alive()
+            world.watches.news.wait(1, world.watches.news.count)
+        assert worker_sshd.connections() > before
+        saved = place.run_folder / "logs" / "spark-2-lane-1.log"
+        assert [line.split(" ", 1)[1] for line in saved.read_text().splitlines()] == [
+            f"line {n}" for n in range(1, 61)
+        ]
+        world.watches.release("spark-2", "lane-1")
+    finally:
+        engines[1].docker("rm", "--force", "lane-1")
+
+
 def build(world, tmp_path, dockerfile, *words, last):
     context = tmp_path / "context"
     context.mkdir(exist_ok=True)
@@ -210,7 +239,7 @@ def test_a_build_with_its_context(world, engines, tmp_path, events, last):
     build(
         world, tmp_path, "FROM base:1\nRUN echo hunter2 speaks\n", "--label", "sparkyard.build=abc", last=last
     )
-    assert image_facts(world.shell("spark-1"), REF).labels == {"sparkyard.build": "abc"}
+    assert labels(world, "spark-1") == {"sparkyard.build": "abc"}
     assert any("******** speaks" in event.message for event in events)
     assert not any("hunter2" in event.message for event in events)
 

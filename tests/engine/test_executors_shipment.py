@@ -1,0 +1,135 @@
+"""The pipeline that ships images, with plain programs in place of docker: who fails, who is cut off, what is left."""
+
+import os
+import select
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from sparkyard.executors.shipment import Gathering, Parcel, Visit, ship
+
+BYTES = 3_000_000
+SOURCE = ("head", "-c", str(BYTES), "/dev/zero")
+ENDLESS = ("cat", "/dev/zero")
+
+
+def parcel(*words, on_bytes=lambda _: None):
+    return Parcel(words, on_bytes)
+
+
+def keeping(path):
+    return parcel("sh", "-c", 'exec cat > "$0"', str(path))
+
+
+def send(parcels, source=SOURCE, cancelled=None):
+    ship(parcels, source, cancelled or threading.Event())
+    return [(one.save.status, one.load.status) for one in parcels]
+
+
+def gone(pid, seconds=10):
+    """Whether a process ends within some seconds."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)
+
+
+def test_every_receiver_gets_every_byte(tmp_path):
+    parcels = [keeping(tmp_path / str(n)) for n in range(3)]
+    assert send(parcels) == [(0, 0)] * 3
+    assert [(tmp_path / str(n)).stat().st_size for n in range(3)] == [BYTES] * 3
+    assert {one.sent for one in parcels} == {BYTES}
+
+
+def test_a_receiver_that_fails_does_not_stop_the_others(tmp_path):
+    bad = parcel("sh", "-c", "echo disk full; exit 3")
+    assert send([bad, keeping(tmp_path / "good")]) == [(0, 3), (0, 0)]
+    assert bad.load is not None
+    assert bad.load.said == ("disk full",)
+    assert (tmp_path / "good").stat().st_size == BYTES
+
+
+def test_when_all_receivers_are_gone_the_source_ends():
+    ((save, load),) = send([parcel("sh", "-c", "exit 4")], ENDLESS)
+    assert load == 4
+    assert save is not None
+    assert save < 0
+
+
+def test_a_source_that_fails_is_told_apart_from_its_receiver(tmp_path):
+    one = keeping(tmp_path / "f")
+    assert send([one], ("sh", "-c", "echo no such image >&2; exit 1")) == [(1, 0)]
+    assert one.save is not None
+    assert one.save.said == ("no such image",)
+
+
+@pytest.mark.parametrize(
+    "receiver", ["exec sleep 1000", "exec cat >/dev/null", "trap '' TERM; while :; do sleep 1; done"]
+)
+def test_cancelling_leaves_nothing_running(receiver):
+    cancelled = threading.Event()
+    one = parcel("sh", "-c", receiver, on_bytes=lambda _: cancelled.set())
+    threading.Timer(0.3, cancelled.set).start()
+    send([one], ENDLESS, cancelled)
+    assert one.cancelled
+    assert one.save is not None
+    assert one.load is not None
+    assert gone(one.save.process.pid)
+    assert gone(one.load.process.pid)
+
+
+def test_both_ends_go_when_sparkyard_is_killed(tmp_path):
+    pids = tmp_path / "pids"
+    os.mkfifo(pids)
+    code = """
+import sys, threading
+from sparkyard.executors.shipment import Parcel, ship
+said = 'echo $$ > "$0"; exec cat'
+receiver = Parcel(("sh", "-c", said + " > /dev/null", sys.argv[1]), lambda _: None)
+ship([receiver], ("sh", "-c", said + " /dev/zero", sys.argv[1]), threading.Event())
+"""
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, "-c", code, str(pids)], cwd=root) as process:
+        found: list[int] = []
+        while len(found) < 2:
+            found += [int(word) for word in pids.read_text().split()]
+        process.kill()
+    assert all(gone(pid) for pid in found)
+
+
+def test_those_that_look_at_the_same_time_share_one_source(tmp_path):
+    log = tmp_path / "sources"
+    source = ("sh", "-c", f'echo once >> "$0"; {" ".join(SOURCE)}', str(log))
+    gathering, start = Gathering(), threading.Barrier(3)
+    parcels = [keeping(tmp_path / str(n)) for n in range(3)]
+
+    def one(part):
+        with Visit(gathering) as visit:
+            start.wait()
+            visit.send(part, source, threading.Event())
+
+    threads = [threading.Thread(target=one, args=(part,)) for part in parcels]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert log.read_text() == "once\n"
+    assert [part.sent for part in parcels] == [BYTES] * 3
+
+
+def test_one_that_needs_nothing_holds_up_nobody(tmp_path):
+    gathering = Gathering()
+    with Visit(gathering) as sends:
+        with Visit(gathering):
+            pass
+        part = keeping(tmp_path / "f")
+        sends.send(part, SOURCE, threading.Event())
+    assert part.sent == BYTES
+    assert gathering.looking == 0

@@ -22,7 +22,8 @@ IMAGE = "lab-engine-test"
 @pytest.fixture(scope="module")
 def engine(session_lab: Lab) -> Lab:
     """The engine's image on both nodes, the model on spark-1."""
-    session_lab.run("spark-1", "docker", "build", "-q", "-t", IMAGE, str(RECIPE), seconds=120)
+    words = ("docker", "build", "-q", "-t", IMAGE, "-f", f"{RECIPE}/Dockerfile", f"{RECIPE}/engine")
+    session_lab.run("spark-1", *words, seconds=120)
     session_lab.ship(IMAGE)
     models = session_lab.own("spark-1") / "models"
     models.mkdir(exist_ok=True)
@@ -113,24 +114,24 @@ def test_the_real_engine_answers_across_two_nodes(engine: Lab) -> None:
     assert "all 2 ranks are here" in logs(engine, "spark-1")
     assert "joined rank 0" in logs(engine, "spark-2")
     engine.run("spark-2", "docker", "kill", "rank")
-    wait_for(lambda: status(engine, "spark-1") == "exited 3", 10, lambda: logs(engine, "spark-1"))
+    wait_for(lambda: status(engine, "spark-1") == "exited 3", 30, lambda: logs(engine, "spark-1"))
     assert "FATAL rank 1" in logs(engine, "spark-1")
 
 
 def test_rank_0_waits_for_the_others_and_a_follower_ends_with_it(engine: Lab) -> None:
     start(engine, "spark-1", "server.py", "--model", "/models", "--ranks", "2", *MEET)
-    wait_for(lambda: "waiting for 1 more" in logs(engine, "spark-1"), 10, lambda: logs(engine, "spark-1"))
+    wait_for(lambda: "waiting for 1 more" in logs(engine, "spark-1"), 30, lambda: logs(engine, "spark-1"))
     assert not healthy(engine)
     start(engine, "spark-2", "follower.py", "--rank", "1", "--ranks", "2", *MEET)
-    wait_for(lambda: "joined rank 0" in logs(engine, "spark-2"), 10, lambda: logs(engine, "spark-2"))
+    wait_for(lambda: "joined rank 0" in logs(engine, "spark-2"), 30, lambda: logs(engine, "spark-2"))
     engine.run("spark-1", "docker", "kill", "rank")
-    wait_for(lambda: status(engine, "spark-2") == "exited 3", 10, lambda: logs(engine, "spark-2"))
+    wait_for(lambda: status(engine, "spark-2") == "exited 3", 30, lambda: logs(engine, "spark-2"))
     assert "FATAL rank 0" in logs(engine, "spark-2")
 
 
 def test_a_stopped_engine_ends_at_once(engine: Lab) -> None:
     start(engine, "spark-1", "server.py", "--model", "/models", "--ranks", "2", *MEET)
-    wait_for(lambda: "waiting for 1 more" in logs(engine, "spark-1"), 10, lambda: logs(engine, "spark-1"))
+    wait_for(lambda: "waiting for 1 more" in logs(engine, "spark-1"), 30, lambda: logs(engine, "spark-1"))
     began = time.monotonic()
     engine.run("spark-1", "docker", "stop", "rank")
     assert time.monotonic() - began < 5
@@ -140,20 +141,20 @@ def test_a_stopped_engine_ends_at_once(engine: Lab) -> None:
 def test_wrong_ranks_are_refused(engine: Lab) -> None:
     start(engine, "spark-1", "server.py", "--model", "/models", "--ranks", "2", *MEET)
     start(engine, "spark-2", "follower.py", "--rank", "1", "--ranks", "4", *MEET)
-    wait_for(lambda: status(engine, "spark-2") == "exited 2", 10, lambda: logs(engine, "spark-2"))
+    wait_for(lambda: status(engine, "spark-2") == "exited 2", 30, lambda: logs(engine, "spark-2"))
     assert "was started for 4 ranks" in logs(engine, "spark-2")
 
 
 def test_the_scripted_engine_takes_its_faults_from_the_environment(engine: Lab) -> None:
     faults = "--die-after 1 --exit-code 7 --boot-seconds 30 --last-words 'CUDA error: out of memory'"
     start(engine, "spark-1", "scripted.py", options=("-e", f"SCRIPT={faults}"))
-    wait_for(lambda: status(engine, "spark-1") == "exited 7", 10, lambda: logs(engine, "spark-1"))
+    wait_for(lambda: status(engine, "spark-1") == "exited 7", 30, lambda: logs(engine, "spark-1"))
     assert "out of memory" in logs(engine, "spark-1")
 
 
 def test_the_scripted_engine_obeys_schemas_and_tools(engine: Lab) -> None:
     start(engine, "spark-1", "scripted.py")
-    wait_for(lambda: healthy(engine), 10, lambda: logs(engine, "spark-1"))
+    wait_for(lambda: healthy(engine), 30, lambda: logs(engine, "spark-1"))
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     assert '{\\"n\\":1}' in json.dumps(chat(engine, response_format=form)["choices"])
@@ -163,5 +164,5 @@ def test_the_scripted_engine_obeys_schemas_and_tools(engine: Lab) -> None:
 
 def test_healthy_without_tokens(engine: Lab) -> None:
     start(engine, "spark-1", "scripted.py", "--no-tokens")
-    wait_for(lambda: healthy(engine), 10, lambda: logs(engine, "spark-1"))
+    wait_for(lambda: healthy(engine), 30, lambda: logs(engine, "spark-1"))
     assert '"content": ""' in json.dumps(chat(engine)["choices"])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -30,6 +34,7 @@ def words() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="0: as many as there are cores")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--rendezvous", default="127.0.0.1:29500", help="this rank's fabric address and port")
+    parser.add_argument("--serve-only", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -68,17 +73,30 @@ def serve(given: argparse.Namespace, model: Path) -> None:
     threading.Event().wait()
 
 
+def serve_apart() -> int:
+    """Serve in a child process; its exit status. While llama.cpp loads it holds Python's lock, and no rank would hear a beat."""
+    return subprocess.run(
+        [sys.executable, "-u", __file__, *sys.argv[1:], "--serve-only"], check=False
+    ).returncode
+
+
+def end_with_parent() -> None:
+    """Outside a container nobody else would end the child when its parent is gone."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def main() -> None:
     """Wait for the ranks, then serve; what goes wrong while loading ends the container with a line."""
     given = words()
-    end_on_signals(0)
     model = find_model(given.model)
-    Rendezvous(given.rendezvous, given.ranks).wait()
-    try:
+    if given.serve_only:
+        end_with_parent()
         serve(given, model)
-    except Exception as fault:
-        say(0, f"FATAL {type(fault).__name__}: {fault}")
-        leave(1)
+    end_on_signals(0)
+    Rendezvous(given.rendezvous, given.ranks).wait()
+    status = serve_apart()
+    say(0, f"FATAL the model server ended with status {status}")
+    leave(status if status > 0 else 1)
 
 
 if __name__ == "__main__":

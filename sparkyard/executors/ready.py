@@ -42,9 +42,6 @@ def wait_ready(action: WaitReady, node: str, world: World) -> None:
 
     Raises StepFailed when a rank ends, all ranks are silent, the key or the model's name is refused, or time is up; Interrupted.
     """
-    for place in action.containers:
-        if not world.watches.watched(*place):
-            world.watches.start(world, *place)
     asker = _Asker(action, world, node)
     try:
         _wait(action, node, world, asker)
@@ -58,9 +55,7 @@ def _wait(action: WaitReady, node: str, world: World, asker: _Asker) -> None:
     while seen.token is None:
         news = world.watches.news.count
         if world.cancelled.is_set():
-            raise Interrupted(
-                "interrupted while waiting for the lane", node=node
-            )
+            raise Interrupted("interrupted while waiting for the lane", node=node)
         world.watches.demand_all_alive(action.log_silence)
         if seen.failure:
             raise seen.failure
@@ -71,9 +66,18 @@ def _wait(action: WaitReady, node: str, world: World, asker: _Asker) -> None:
             world.say(f"{action.health} answered 200 after {seen.healthy:.1f} s")
         if seen.token is None:
             world.watches.news.wait(LOOK, news)
+        if seen.token is None:
+            _attach(action, world)
     if not told:
         world.say(f"{action.health} answered 200 after {seen.healthy or 0:.1f} s")
     world.say(f"a real generation answered after {seen.token:.1f} s")
+
+
+def _attach(action: WaitReady, world: World) -> None:
+    """Watch the ranks that an earlier run started. Not before the first wait: a lane that serves needs no watching."""
+    for node, container in action.containers:
+        if not world.watches.watched(node, container):
+            world.watches.start(world, node, container, whole=False)
 
 
 def _not_ready(action: WaitReady, node: str, world: World, seen: Progress) -> StepFailed:

@@ -75,7 +75,7 @@ class Watch:
     """One watched container. Its threads end with the container, with ``close``, or when track of it is lost."""
 
     def __init__(
-        self, world: World, node: str, container: str, *, log: LogFile, news: News, gate: str
+        self, world: World, node: str, container: str, *, log: LogFile, news: News, gate: str, whole: bool
     ) -> None:
         self.node, self.container = node, container
         self.ended: Ending | None = None
@@ -83,6 +83,7 @@ class Watch:
         self.last_heard = time.monotonic()
         self._shell, self._log, self._news = world.shell(node), log, news
         self._gate = re.compile(gate) if gate else None
+        self._tail = () if whole else ("--tail", str(KEPT))
         self._lines: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self._stamp = ""
         self._closing = threading.Event()
@@ -135,7 +136,7 @@ class Watch:
         self._persist(self._follow_once)
 
     def _follow_once(self) -> None:
-        since = ("--since", self._stamp) if self._stamp else ()
+        since = ("--since", self._stamp) if self._stamp else self._tail
         words = ("docker", "logs", "--follow", "--timestamps", *since, self.container)
         done = self._shell.run(Command.of(*words), on_line=self._hear, cancel=self._closing)
         if done.status != 0:
@@ -207,11 +208,15 @@ class Watches:
         self.news = News()
         self._all: dict[tuple[str, str], Watch] = {}
 
-    def start(self, world: World, node: str, container: str, gate: str = "") -> Watch:
-        """Watch a running container; an earlier watch of that name is closed. ``gate`` is a regex looked for in its log."""
+    def start(self, world: World, node: str, container: str, gate: str = "", *, whole: bool = True) -> Watch:
+        """Watch a running container; an earlier watch of that name is closed.
+
+        ``gate`` is a regex looked for in its log. Without ``whole`` the log begins with its last lines: one that has served for
+        days may be large.
+        """
         self.release(node, container)
         log = LogFile(self._logs, node, container)
-        watch = Watch(world, node, container, log=log, news=self.news, gate=gate)
+        watch = Watch(world, node, container, log=log, news=self.news, gate=gate, whole=whole)
         with self.news.lock:
             self._all[node, container] = watch
         return watch.begin()

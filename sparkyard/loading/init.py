@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from sparkyard.loading.scalars import is_text
 from sparkyard.loading.variables import SCALARS
 
 SIZES = ("2", "4")
+_PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 Ask = Callable[[str, str], str]
 """Asks a person: the question and the answer taken when nothing is typed; gives the answer."""
 
@@ -114,9 +115,9 @@ def hosts_text(answers: Mapping[str, str]) -> str:
 
 
 def _node_text(rank: int, answers: Mapping[str, str]) -> str:
-    key = f"spark_{rank + 1}"
+    key = f"spark-{rank + 1}"
     said = {
-        name: answers.get(f"{key}_{name}", "") for name in ("host", "user", "address", "interface", "hcas")
+        name: answers.get(f"{key}.{name}", "") for name in ("host", "user", "address", "interface", "hcas")
     }
     hcas = ", ".join(_word(name) for name in split(said["hcas"]))
     reach = (
@@ -130,5 +131,12 @@ def _node_text(rank: int, answers: Mapping[str, str]) -> str:
 
 def _word(text: str) -> str:
     """The text as YAML that every reader takes for text."""
-    plain = text.replace("-", "").replace(".", "").replace("_", "").isalnum() and text.isascii()
-    return text if plain and is_text(text) and not text.startswith("-") else json.dumps(text)
+    if _PLAIN.fullmatch(text) and is_text(text):
+        return text
+    return '"' + "".join(_escaped(sign) for sign in text) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return "\\" + sign
+    return sign if sign.isprintable() else f"\\U{ord(sign):08x}"

@@ -10,7 +10,7 @@ from typing import Any
 from sparkyard.command import mask
 from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import Faults
-from sparkyard.loading.phrases import quoted, unknown
+from sparkyard.loading.phrases import nearest, quoted, unknown
 from sparkyard.model import Origin, Value
 
 PREFIX = "SPARKYARD_"
@@ -96,7 +96,9 @@ def refuse_unknown(
     names = [*RESERVED, *(variable_of(name) for name in everywhere)]
     for name in overrides.environ:
         if name not in names:
-            faults.add(ENVIRONMENT, 0, name, unknown("variable of sparkyard", name, names))
+            near = nearest(name.removeprefix(PREFIX), [known.removeprefix(PREFIX) for known in names])
+            hint = f" (did you mean {PREFIX}{near}?)" if near else ""
+            faults.add(ENVIRONMENT, 0, name, f"not a known variable of sparkyard{hint}")
 
 
 RESERVED_FLAGS = ("lane", "inventory", "recipes")

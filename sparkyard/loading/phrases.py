@@ -26,7 +26,8 @@ def describe(value: Any) -> str:
         return f"the number {value}"
     if isinstance(value, str):
         return quoted(value)
-    return "a list" if isinstance(value, list) else "a mapping"
+    kind = "list" if isinstance(value, list) else "mapping"
+    return f"a {kind}" if value else f"an empty {kind}"
 
 
 def quoted(text: str) -> str:
@@ -36,11 +37,23 @@ def quoted(text: str) -> str:
     return f'"{shown}"'
 
 
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The known word that was probably meant, or nothing. Among equals the one with the same first letter."""
+    names = {name.lower(): name for name in known}
+    typed = word.lower()
+    close = difflib.get_close_matches(typed, sorted(names), n=5, cutoff=cutoff)
+    best = max(close, key=lambda name: _likeness(typed, name), default="")
+    return names.get(best, "")
+
+
+def _likeness(word: str, name: str) -> float:
+    return difflib.SequenceMatcher(None, word, name).ratio() + (0.05 if word[:1] == name[:1] else 0)
+
+
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`` (did you mean X?)`` or nothing."""
-    names = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), sorted(names), n=1, cutoff=cutoff)
-    return f" (did you mean {names[close[0]]}?)" if close else ""
+    name = nearest(word, known, cutoff)
+    return f" (did you mean {name}?)" if name else ""
 
 
 def unknown(what: str, word: str, known: Sequence[str]) -> str:

@@ -124,7 +124,7 @@ def _own_path(key: str, path: str, folder: Path, say: Say) -> None:
     elif not (folder / path).exists():
         say(key, f"no {path} in the recipe's folder")
     elif not _stays(folder / path, folder):
-        say(key, f"{path} is a link that leads out of the recipe's folder; put the file itself there")
+        say(key, f"{path} is a link that leads out of {folder.name}/; put the file itself there")
 
 
 def _stays(path: Path, folder: Path) -> bool:

@@ -40,7 +40,7 @@ _TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"),
-        "a number to some YAML readers; write it out, or quote it",
+        "a number to some readers; write it out, or quote it",
     ),
     (
         re.compile(
@@ -52,6 +52,7 @@ _TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+@lru_cache(maxsize=4096)
 def read_plain(text: str) -> tuple[Scalar, str]:
     """The value of an unquoted word, and what is wrong with it (empty when nothing is)."""
     if text in _WORDS:

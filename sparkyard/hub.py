@@ -103,7 +103,7 @@ class Hub:
     def _commits(self, repo: str, asked: str) -> list[str]:
         """The commits of every branch and tag."""
         refs = self._ask(lambda: self._api.list_repo_refs(repo), repo, asked)
-        names = [ref.ref for ref in (*refs.branches, *refs.tags, *refs.converts)]
+        names = [*(ref.name for ref in (*refs.branches, *refs.tags)), *(ref.ref for ref in refs.converts)]
         heads = [ref.target_commit for ref in (*refs.branches, *refs.tags, *refs.converts)]
         for name in names:
             log = self._ask(lambda name=name: self._api.list_repo_commits(repo, revision=name), repo, name)  # type: ignore[misc]

@@ -42,12 +42,16 @@ class Project:
     def __init__(self, folder: Path, endpoint: str, workers: tuple[Node, ...] = (), **spec: Any) -> None:
         self.folder = folder
         root = folder / "head"
-        head = Node("spark-1", 0, True, "127.0.0.1", Link("127.0.0.1", "lo", ()), str(root), str(root / "models"))
+        head = Node(
+            "spark-1", 0, True, "127.0.0.1", Link("127.0.0.1", "lo", ()), str(root), str(root / "models")
+        )
         self.inventory = Inventory(folder / "inventory", (head, *workers), {}, None, None, endpoint)
         checkpoint = CheckpointSpec(
             repo=REPO, source=Source(kind="chosen", why="test"), **({"revision": "main"} | spec)
         )
-        recipe = Recipe.model_validate(recipe_data()).model_copy(update={"checkpoints": {"small": checkpoint}})
+        recipe = Recipe.model_validate(recipe_data()).model_copy(
+            update={"checkpoints": {"small": checkpoint}}
+        )
         self.lane = Lane("T", recipe, RECIPES / "tiny", self.inventory, self.inventory.nodes, {}, {})
         self.events: list[Event] = []
         self.keys = Keys(folder / "own", [])
@@ -74,30 +78,37 @@ class Project:
 
     def run(self, *, check: bool = False, deep: bool = False, around: Surroundings | None = None) -> int:
         """``invoke download``; the exit status. ``events`` holds what happened."""
-        return self._run("download", download_steps(self.lane, self.manifests(), deep=deep), check, around)
+        return self.run_plan(self.plan(deep=deep), check, around)
+
+    def plan(self, *, deep: bool = False) -> Plan:
+        return Plan("download", "T", download_steps(self.lane, self.manifests(), deep=deep))
 
     def adopt(self, path: Path) -> int:
         """``invoke adopt --from=PATH``."""
-        return self._run("adopt", adopt_steps(self.lane, self.manifests(), str(path)), False, None)
+        return self.run_plan(Plan("adopt", "T", adopt_steps(self.lane, self.manifests(), str(path))))
 
-    def _run(self, verb: str, steps: Any, check: bool, around: Surroundings | None) -> int:
+    def run_plan(self, plan: Plan, check: bool = False, around: Surroundings | None = None) -> int:
         self.events = []
         place = around or self.surroundings()
         try:
             engine = Engine(place, self.events.append, Mode(check=check), lambda _lines: True)
-            return engine.run(Plan(verb, "T", steps))
+            return engine.run(plan)
         finally:
             place.close()
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
         """(event, step) of everything but output."""
-        return [(e.type, e.step) for e in self.events if e.type.startswith("step-") and e.type != "step-output"]
+        return [
+            (e.type, e.step) for e in self.events if e.type.startswith("step-") and e.type != "step-output"
+        ]
 
     @property
     def said(self) -> str:
         """Everything that people would read."""
-        return "\n".join(f"{e.message} {e.data.get('reason', '')} {e.data.get('details', '')}" for e in self.events)
+        return "\n".join(
+            f"{e.message} {e.data.get('reason', '')} {e.data.get('details', '')}" for e in self.events
+        )
 
 
 def flip(path: Path, at: int = 7) -> None:

@@ -217,7 +217,9 @@ def fetch_by_client(order: dict[str, Any], tell: Callable[[dict[str, Any]], None
 
     ``order``: repo, commit, endpoint, folder, files (paths).
     """
-    tell({"xet": not constants.HF_HUB_DISABLE_XET})
+    logger = logging.getLogger("huggingface_hub")
+    logger.setLevel(logging.WARNING)
+    logger.handlers[:] = [_Telling(tell)]
     for path in order["files"]:
         try:
             hf_hub_download(
@@ -240,6 +242,17 @@ def fetch_by_client(order: dict[str, Any], tell: Callable[[dict[str, Any]], None
             )
             return
         tell({"file": path})
+
+
+class _Telling(logging.Handler):
+    """Hands the client's warnings (that it waits, that it tries again) to the other side."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell({"said": record.getMessage()})
 
 
 def _counter(tell: Callable[[dict[str, Any]], None]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
@@ -96,6 +97,10 @@ class ClientDownload:
         if "bytes" in told:
             self._arrived += told["bytes"]
             self.progress(self._arrived)
+        elif "said" in told:
+            self.say(told["said"])
+            told_to_wait = re.search(r"Waiting (\d+(?:\.\d+)?)s", told["said"])
+            self._last += float(told_to_wait.group(1)) if told_to_wait else 0.0
         elif "error" in told:
             self._fault = told
         self._done = self._done or "done" in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,6 @@ class Project:
 
 def flip(path: Path, at: int = 7) -> None:
     """Change one byte and put the modification time back."""
-    import os
-
     before = path.stat()
     with path.open("r+b") as stream:
         stream.seek(at)

@@ -7,8 +7,10 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,7 @@ from sparkyard.executors import copy as copying
 from sparkyard.lab.hub import Hub
 from sparkyard.patience import Patience
 from sparkyard.trust import agreed, scan
-from tests.hub.checkpoints import Project, flip, make_repository
+from tests.hub.checkpoints import REPO, Project, bytes_of, flip, make_repository
 from tests.machine import sshd as servers
 
 pytestmark = [
@@ -152,6 +154,34 @@ def test_a_cancelled_copy_leaves_nothing_running_and_goes_on(project, server):
     same(project)
 
 
+KILLED = """
+import sys
+from pathlib import Path
+from sparkyard.executors import copy
+from tests.hub.checkpoints import Project
+from tests.machine.sshd import Sshd
+copy.PROCESSES = 1
+folder, url, port = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+Project(folder, url, (Sshd(folder / "sshd", "127.0.0.2", port).node(),)).run()
+"""
+
+
+def test_a_copy_goes_on_after_a_kill(hub, project, server, tmp_path):
+    (tmp_path / "hub" / REPO / "model.safetensors").write_bytes(bytes_of(200_000_000))
+    assert project.run(around=None) == 0
+    shutil.rmtree(project.path(node="spark-2"))
+    part = project.path(".incoming/model.safetensors", "spark-2")
+    words = [sys.executable, "-c", KILLED, str(tmp_path), hub.url, str(server.port)]
+    child = subprocess.Popen(words, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL)
+    while child.poll() is None and not (part.exists() and part.stat().st_size > 20_000_000):
+        threading.Event().wait(0.002)
+    child.kill()
+    child.wait()
+    assert child.returncode == -9
+    assert project.run() == 0
+    same(project)
+
+
 def test_a_link_that_breaks_is_told_and_the_next_run_goes_on(project, server, tmp_path):
     project.run()
     shutil.rmtree(project.path(node="spark-2"))
@@ -165,24 +195,17 @@ def test_a_link_that_breaks_is_told_and_the_next_run_goes_on(project, server, tm
     same(project)
 
 
-def test_a_wrong_host_key_is_refused_by_rsync_too(project, server, tmp_path):
+def test_a_wrong_host_key_is_refused_by_rsync_too(project, server, tmp_path, monkeypatch):
     project.run()
     shutil.rmtree(project.path(node="spark-2"))
-    around = project.surroundings()
-    words = around.keys.merged_file
-    around.shell("spark-2").run(copying.Command.of("true"))
     servers.make_key(tmp_path / "other")
-    other = (tmp_path / "other.pub").read_text().split()[:2]
-
-    class Wrong(type(around.keys)):
-        def write_merged(self, nodes):
-            words.write_text(f"spark-2 {' '.join(other)}\n")
-            return words
-
-    around.keys.__class__ = Wrong
-    assert project.run(around=around) == 4
+    wrong = tmp_path / "wrong"
+    wrong.write_text(f"spark-2 {' '.join((tmp_path / 'other.pub').read_text().split()[:2])}\n")
+    monkeypatch.setattr(project.keys, "write_merged", lambda _nodes: wrong)
+    assert project.run() == 4
     assert "is not the one on record" in project.said
-    assert "SHA256:" in "".join(str(e.data) for e in project.events)
+    assert "SHA256:" in "".join(str(event.data) for event in project.events)
+    assert not list(project.path(node="spark-2").rglob("model*"))
 
 
 @contextlib.contextmanager

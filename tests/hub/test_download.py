@@ -271,7 +271,8 @@ def test_a_rate_limit_waits_as_told_and_says_so(hub, project, tmp_path):
 
 def test_a_rate_limit_while_listing_is_said_too(hub):
     hub.faults.set(busy=1, retry_after=0.1)
-    said, waits = [], []
+    said: list[str] = []
+    waits: list[float] = []
     assert Client(hub.url, say=said.append, wait=waits.append).manifest(REPO, "main").files
     assert waits == [0.1]
     assert "rate limit (429); asked again in 0.1 s" in said[0]

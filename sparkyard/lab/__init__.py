@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sparkyard.lab import building, control, state
-from sparkyard.lab.errors import LabError
+from sparkyard.lab.errors import LabError, require_root
 from sparkyard.lab.node import enter
 from sparkyard.lab.places import MOST_NODES, current_node, here
 from sparkyard.lab.state import LabState, NodeState
@@ -42,11 +42,13 @@ def down(report: Callable[[str], None]) -> None:
 
 def status() -> LabState | None:
     """The lab as it is now; None if there is none."""
+    require_root("status")
     return state.see(here(), control.healthy(here()))
 
 
 def enter_words(node: str, command: Sequence[str], cwd: str | None = None) -> tuple[str, ...]:
     """Words that run a command in a node's network, mount and host-name namespaces, with its home and PATH."""
+    require_root("shell")
     return enter(here().node(node), command, cwd)
 
 

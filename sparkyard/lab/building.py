@@ -15,7 +15,7 @@ import sparkyard
 from sparkyard.lab import control, images, inventory, state
 from sparkyard.lab import node as nodes
 from sparkyard.lab.errors import LabError, program, require_programs, require_root
-from sparkyard.lab.files import keep, replace
+from sparkyard.lab.files import keep, replace, sweep
 from sparkyard.lab.hardware import write_shims
 from sparkyard.lab.network import raise_switch, remove_netns, wire
 from sparkyard.lab.places import CDN_ADDRESS, HUB_ADDRESS, MOST_NODES, NodePlace, Place, current_node
@@ -29,7 +29,7 @@ from sparkyard.lab.processes import (
     start,
     wait_until,
 )
-from sparkyard.lab.wheels import model_repo
+from sparkyard.lab.wheels import has_model, model_repo
 
 Report = Callable[[str], None]
 MOST_PATH = 60
@@ -106,18 +106,14 @@ def up(place: Place, count: int, report: Report, *, trust: bool, base: bool) -> 
 def prepare(place: Place, report: Report, *, base: bool) -> list[tuple[str, Path]]:
     """What all labs share, in the cache: images and the model. Made once."""
     place.cache.mkdir(parents=True, exist_ok=True)
+    sweep(place.cache)
     tars = [images.busybox_base(place)]
     if base:
-        if not model_repo_ready(place):
+        if not has_model(place):
             report("model: gemma3-270m-q4 into the cache, once")
         model_repo(place)
         tars.append(images.engine_base(place, report))
     return tars
-
-
-def model_repo_ready(place: Place) -> bool:
-    """Whether the model is in the cache."""
-    return (place.hub_repos[0] / "sparkyard-lab").is_dir()
 
 
 def _write_common(place: Place, count: int) -> None:

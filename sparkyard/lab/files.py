@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -27,3 +31,33 @@ def replace(path: Path, text: str) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.new")
     part.write_text(text)
     part.rename(path)
+
+
+@contextlib.contextmanager
+def unfinished(target: Path) -> Iterator[Path]:
+    """A scratch folder beside a file that is being made. Its lock tells `sweep` that its maker lives."""
+    scratch = target.with_name(f"{target.name}.{os.getpid()}.part")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    held = os.open(scratch, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield scratch
+    finally:
+        os.close(held)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Delete the scratch folders of processes that were killed (a pid would not tell: it may be a zombie's, or another's)."""
+    for scratch in folder.rglob("*.part"):
+        held = os.open(scratch, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(
+                scratch, ignore_errors=True
+            )  # an orphan of theirs may still write: the next sweep has the rest
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(held)

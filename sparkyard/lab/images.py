@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparkyard.lab.errors import LabError, program
+from sparkyard.lab.files import unfinished
 from sparkyard.lab.places import NodePlace, Place
 from sparkyard.lab.processes import run
-from sparkyard.lab.wheels import wheels
+from sparkyard.lab.wheels import engine_wheels
 
 if TYPE_CHECKING:
     import docker
@@ -85,7 +86,7 @@ def engine_tag(place: Place) -> str:
         os.uname().machine,
         *ROOTS,
         LEFT_OUT.pattern,
-        *(wheel.name for wheel in wheels(place, "engine")),
+        *(wheel.name for wheel in engine_wheels(place)),
     ]
     return f"{ENGINE}:{hashlib.sha256(' '.join([*names, str(FORMAT)]).encode()).hexdigest()[:12]}"
 
@@ -159,23 +160,21 @@ def _same_everywhere(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _pack(tree: Path, target: Path) -> None:
-    """The tree as a tar, complete or not there at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(f".{os.getpid()}.part")
-    with tarfile.open(part, "w") as tar:
+    """The tree as a tar."""
+    with tarfile.open(target, "w") as tar:
         for path in sorted(tree.rglob("*")):
             tar.add(path, str(path.relative_to(tree)), recursive=False, filter=_same_everywhere)
-    part.rename(target)
 
 
 def _make(target: Path, fill: Callable[[Path], None]) -> Path:
-    """The tar of a tree, made once."""
+    """The tar of a tree, made once; complete or not there at all."""
     if not target.exists():
-        with tempfile.TemporaryDirectory(prefix="sparkyard-tree-") as scratch:
-            tree = Path(scratch, "tree")
+        with unfinished(target) as scratch:
+            tree = scratch / "tree"
             tree.mkdir()
             fill(tree)
-            _pack(tree, target)
+            _pack(tree, scratch / "tar")
+            (scratch / "tar").rename(target)
     return target
 
 
@@ -188,7 +187,7 @@ def engine_base(place: Place, report: Callable[[str], None]) -> tuple[str, Path]
         report(f"base image: {len(names)} packages and llama.cpp, once (about a minute)")
         _unpack_packages(names, tree)
         _trim(tree)
-        _unpack_wheels(wheels(place, "engine"), tree)
+        _unpack_wheels(engine_wheels(place), tree)
 
     return tag, _make(place.cache / "images" / f"{tag.replace('/', '_').replace(':', '_')}.tar", fill)
 

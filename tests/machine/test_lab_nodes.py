@@ -110,6 +110,15 @@ def test_docker_exec_works_in_a_privileged_container(lab: Lab) -> None:
         lab.run("spark-1", "docker", "rm", "-f", "execs")
 
 
+def test_a_killed_container_is_seen_dead_by_its_engine(lab: Lab) -> None:
+    lab.run(
+        "spark-1", "docker", "run", "-d", "--name", "victim", "sparkyard-lab/busybox-base", "sleep", "600"
+    )
+    faults.kill_container("spark-1", "victim")
+    assert lab.out("spark-1", "docker", "wait", "victim") == "137"
+    lab.run("spark-1", "docker", "rm", "victim")
+
+
 def test_status_reads_the_engines(lab: Lab) -> None:
     state = simulated.status()
     assert state is not None

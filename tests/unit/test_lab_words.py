@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sparkyard.lab import edit_bundle, inventory
-from sparkyard.lab.files import keep
+from sparkyard.lab.files import keep, sweep, unfinished
 from sparkyard.lab.hardware import gids
 from sparkyard.lab.images import closure, read_edges
 from sparkyard.lab.node import dockerd_words, sshd_words
@@ -115,3 +115,13 @@ def test_a_file_that_is_right_is_not_touched(tmp_path: Path) -> None:
         before.st_ino,
         0o600,
     )
+
+
+def test_scratch_of_the_dead_is_swept_and_that_of_the_living_stays(tmp_path: Path) -> None:
+    dead = tmp_path / "images" / "base.tar.1.part"
+    dead.mkdir(parents=True)
+    with unfinished(tmp_path / "images" / "other.tar") as scratch:
+        sweep(tmp_path)
+        assert scratch.is_dir()
+        assert not dead.exists()
+    assert not scratch.exists()

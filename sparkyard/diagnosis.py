@@ -128,7 +128,7 @@ def sentence(end: Ending) -> str:
     guard = ""
     if end.exit_code == 137 and not end.oom_killed:
         guard = f"; probably killed by the user-space memory guard {end.killer}" if end.killer else ""
-    return f"the rank in container {end.container} {end.what}{guard}"
+    return f"the rank on {end.node} (container {end.container}) {end.what}{guard}"
 
 
 def report(
@@ -141,7 +141,7 @@ def report(
         *_hints(first),
     ]
     for end in more:
-        details += [f"{end.node}: {sentence(end)}"]
+        details += [sentence(end)]
         details += _block(f"last lines of {end.node} ({end.container})", end.lines, LAST_LINES)
         details += _hints(end)
     for node, container, lines in others:

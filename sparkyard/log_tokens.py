@@ -1,6 +1,6 @@
 """What known words in an engine's log mean. Data only; matched as plain substrings, on every rank.
 
-``rows`` are the ids in docs/failure-modes.md. ``peer``: the rank suffers from another rank's end, which is looked for first.
+``rows`` are the ids of the failure modes that it belongs to. ``peer``: the rank suffers from another rank's end, which is looked for first.
 """
 
 from __future__ import annotations

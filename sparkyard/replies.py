@@ -208,6 +208,8 @@ def essence(reply: Reply) -> Any:
     document = reply.document if reply.document is not None else reply.text
     if not isinstance(document, dict):
         return document
+    if models := listed_models(document):
+        return f"models: {', '.join(models)}"
     choices = document.get("choices")
     message = (
         choices[0].get("message")

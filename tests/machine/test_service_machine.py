@@ -132,7 +132,10 @@ def test_a_rank_that_dies_is_named_with_its_last_lines(world):
     with pytest.raises(StepFailed) as failure:
         start_container(start(script, gate_log="never", gate_timeout=60), "spark-1", world)
     error = failure.value
-    assert (error.node, error.message) == ("spark-1", "the rank in container lane-0 ended with exit code 7")
+    assert (error.node, error.message) == (
+        "spark-1",
+        "the rank on spark-1 (container lane-0) ended with exit code 7",
+    )
     assert error.details[-2:] != ()
     assert "  line 30" in error.details
     assert "  line 11" not in error.details
@@ -151,7 +154,7 @@ def test_a_worker_that_dies_ends_the_wait_for_the_head(world, engine):
     error = failure.value
     assert (error.node, error.message) == (
         "spark-2",
-        "the rank in container lane-1 ended with exit code 137 (SIGKILL)",
+        "the rank on spark-2 (container lane-1) ended with exit code 137 (SIGKILL)",
     )
     assert error.details[:2] == ("last lines of spark-2 (lane-1):", "  worker here")
     assert error.details[-2:] == ("last lines of spark-1 (lane-0), still running:", "  head waits")
@@ -193,7 +196,9 @@ def test_readiness_watches_ranks_that_an_earlier_run_started(world, engine):
         "run", "--detach", "--network", "host", "--name", "lane-9", IMAGE, "/bin/sh", "-c", "exit 5"
     )
     action = WaitReady("http://127.0.0.1:9", "/health", {}, 30, 0, containers=(("spark-2", "lane-9"),))
-    with pytest.raises(StepFailed, match="lane-9 ended with exit code 5") as failure:
+    with pytest.raises(
+        StepFailed, match=r"the rank on spark-2 \(container lane-9\) ended with exit code 5"
+    ) as failure:
         wait_ready(action, "spark-1", world)
     assert failure.value.node == "spark-2"
 

@@ -76,7 +76,7 @@ def test_the_worker_that_died_first_is_named_first():  # T71
     head = rank("spark-1", ("DistStoreError: 1/2 clients joined",), FinishedAt=LATER)
     worker = rank("spark-2", ("CUDA error", "bye"), FinishedAt=EARLIER)
     text, _, details = report([head, worker], [])
-    assert text == "the rank in container lane-spark-2 ended with exit code 1"
+    assert text == "the rank on spark-2 (container lane-spark-2) ended with exit code 1"
     assert details[:3] == ("last lines of spark-2 (lane-spark-2):", "  CUDA error", "  bye")
     assert any("DistStoreError" in line and "ORD-01" in line for line in details)
 

@@ -155,6 +155,11 @@ def test_a_reply_that_is_no_json_fails():
     )
 
 
+def test_a_list_of_models_is_shown_by_their_names():
+    models = Reply(200, {"models": [], "data": [{"id": "a", "meta": {"much": 1}}, {"id": "b"}]}, 0.01)
+    assert described(models) == '200 in 0.01 s: "models: a, b"'
+
+
 def test_a_check_may_expect_another_status():
     expects = check(expect=[ExpectSpec(path="http_status", equals=400)])
     assert judge_reply(expects, REFUSED).result == "pass"

@@ -64,7 +64,7 @@ class Work:
     folder: Folder
 
     def run(self) -> None:
-        self._sweep()
+        self._sweep(tell=True)
         files = self._take_whole(self._missing())
         if not files:
             return
@@ -75,7 +75,7 @@ class Work:
             self._by_client(hub, files)
         else:
             self._by_ranges(hub, files)
-        self._sweep()
+        self._sweep(tell=False)
 
     def state(self) -> str:
         """How much of it is here, for a failure's message."""
@@ -89,11 +89,12 @@ class Work:
         path = self.folder.path / file.path
         return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size
 
-    def _sweep(self) -> None:
+    def _sweep(self, *, tell: bool) -> None:
         """Remove partial files that nobody can use again: of other files, or left by the client, which begins anew."""
         names = [file.path for file in self._missing()]
         kept = [*names, *(f"{name}{end}" for name in names for end in (".part", ".part.json"))]
-        if removed := self.folder.sweep(kept):
+        removed = self.folder.sweep(kept)
+        if removed and tell:
             self.world.say(f"removed {removed} orphaned partial file{'' if removed == 1 else 's'}")
         if self.folder.incoming.is_dir() and not names:
             self.folder.incoming.rmdir()

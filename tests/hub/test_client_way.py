@@ -128,7 +128,7 @@ def test_a_client_that_stalls_is_ended_and_told(project, act, hub, monkeypatch):
 
 
 def test_a_rate_limit_of_the_client_is_said_and_no_stall(project, act, hub, monkeypatch, tmp_path):
-    hub.faults.set(busy=1, retry_after=1, only="*/resolve/*")
+    hub.faults.set(busy=2, retry_after=1, only="*/resolve/*")
     act()
     same(project, tmp_path)
     assert "Rate limited. Waiting 2.0s" in project.said

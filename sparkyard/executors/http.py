@@ -21,7 +21,7 @@ def client(url: str, api_key: str) -> httpx2.Client:
     return httpx2.Client(base_url=url, headers=headers, trust_env=False)
 
 
-def ask(  # noqa: PLR0917
+def ask(
     api: httpx2.Client,
     method: str,
     path: str,

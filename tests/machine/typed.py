@@ -1,0 +1,108 @@
+"""Types sparkyard lines as a person would, and reads what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+LIMIT = 300.0
+"""Seconds after which a line that hangs is a failure of the test."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a line with ``--json`` said."""
+
+    status: int
+    events: list[dict[str, Any]]
+    err: str
+
+    def of(self, type_: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["type"] == type_]
+
+    @property
+    def nodes(self) -> dict[str, dict[str, int]]:
+        """The counters of the recap."""
+        (recap,) = self.of("recap")
+        found: dict[str, dict[str, int]] = recap["data"]["nodes"]
+        return found
+
+    def changed(self) -> dict[str, int]:
+        return {node: counts["changed"] for node, counts in self.nodes.items()}
+
+    def failures(self) -> str:
+        """Every failure's words, details and next steps."""
+        bad = [e for e in self.events if e["type"] in ("step-failed", "node-unreachable", "finding")]
+        lines = [
+            line
+            for e in bad
+            for line in (e["message"], *e["data"].get("details", ()), e["data"].get("next", ""))
+        ]
+        return "\n".join(lines) + self.err
+
+
+@dataclass(frozen=True)
+class Typist:
+    """Types lines against one inventory."""
+
+    inventory: Path
+
+    def words(self, *line: str) -> list[str]:
+        return [sys.executable, "-m", "invoke", *line, f"--inventory={self.inventory}"]
+
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("INVOKE_", "SPARKYARD_"))}
+        return kept | {k: v for k, v in os.environ.items() if k in ("SPARKYARD_LAB", "SPARKYARD_LAB_CACHE")}
+
+    def start(self, *line: str, **kwargs: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.words(*line),
+            cwd=PROJECT,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **kwargs,
+        )
+
+    def type(self, *line: str) -> subprocess.CompletedProcess[str]:
+        """One line, to its end."""
+        return subprocess.run(
+            self.words(*line),
+            cwd=PROJECT,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+
+    def json(self, *line: str) -> Said:
+        """One line with ``--json``: every line of its output must be JSON."""
+        done = self.type(*line, "--json")
+        return Said(done.returncode, [json.loads(text) for text in done.stdout.splitlines()], done.stderr)
+
+    def ok(self, *line: str) -> Said:
+        said = self.json(*line)
+        assert said.status == 0, said.failures()
+        return said
+
+
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
+    """Wait until something is true."""
+    never = threading.Event()
+    for _look in range(int(seconds / 0.05)):
+        if true():
+            return
+        never.wait(0.05)
+    raise AssertionError(f"not true after {seconds} s")

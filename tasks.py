@@ -103,7 +103,7 @@ def render(line: Line, out: str = "build") -> None:
     render(line, out)
 
 
-@task(klass=LaneTask, help={"nodes": "how many Sparks: 1, 2 or 4", "force": "write over inventory/my"})
+@task(klass=LaneTask, help={"nodes": "how many Sparks: 2 or 4", "force": "write over inventory/my"})
 def init(line: Line, nodes: str = "", force: bool = False) -> None:
     """Write inventory/my from a few questions, or from --set name=value flags."""
     from sparkyard.setting_up import init

@@ -215,9 +215,16 @@ class Engine:
         try:
             self._act_step(walk, step)
         except SparkyardError as error:
+            if isinstance(error, Interrupted) and self._failing(walk):
+                self._skip(walk, step, "ended because another step failed", lost=True)
+                return
             self._fail(walk, step, error)
             if walk.plan.on_failure:
                 self._around.stop.set()
+
+    def _failing(self, walk: Walk) -> bool:
+        """Whether this run is ending because of a failure of its own, and not because a person wants it to."""
+        return "failed" in walk.outcomes.values() and not self._around.interrupted.is_set()
 
     def _act_step(self, walk: Walk, step: Step) -> None:
         began = time.monotonic()

@@ -87,7 +87,7 @@ class Line:
         """A lane of this inventory. Raises ConfigError with every fault of inventory, recipe and settings."""
         return load.load_all(
             self.folder,
-            load.find_recipes(self.project, [Path(folder) for folder in self.options.recipes]),
+            load.find_recipes(self.project, [Path(folder) for folder in self.options.recipes], os.environ),
             name,
             environ=os.environ,
             sets=self.options.set,

@@ -18,6 +18,7 @@ from sparkyard.tables import finding
 
 def trust(line: Line, replace: bool) -> None:
     """Show the keys of every other node, and record them after a yes."""
+    line.enter()
     wanted = chosen_nodes(line.inventory, line.options.limit)
     nodes = [node for node in line.inventory.nodes if node.name in wanted and not node.local]
     if not nodes:

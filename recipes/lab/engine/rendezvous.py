@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 BEAT = 1.0
-SILENCE = 60.0
-"""Seconds. A closed connection is seen at once; silence alone only says so later: a busy machine may load a model for long."""
+SILENCE = 12.0
+"""Seconds. A closed connection is seen at once; a cut link only by its silence, within the 15 s that a lost rank may take."""
 LOST = 3
 REFUSED = 2
 NOBODY = 4

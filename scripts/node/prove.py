@@ -20,7 +20,7 @@ import shutil
 import sys
 import threading
 
-PIECE = 1 << 20
+PIECE = 1 << 18
 FOLDER, LEDGER, SEAL, FS = sys.argv[1:5]
 INCOMING = os.path.join(FOLDER, ".incoming")
 Work = collections.namedtuple("Work", "how want size path origin")
@@ -40,7 +40,7 @@ def count(amount):
     global read_bytes, told_bytes
     with speaking:
         read_bytes += amount
-        if read_bytes - told_bytes < 64 * PIECE:
+        if read_bytes - told_bytes < 256 * PIECE:
             return
         told_bytes = now = read_bytes
     tell("progress", now)

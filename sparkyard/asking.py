@@ -9,14 +9,16 @@ from sparkyard import facts
 from sparkyard.errors import SparkyardError
 from sparkyard.plan import Answers, Question
 from sparkyard.step_world import Surroundings
-from sparkyard.system import SYSTEM
 
 
 def ask(around: Surroundings, node: str, questions: tuple[Question, ...]) -> Answers:
-    """The answers of one node, and what was discovered on it. Raises Unreachable, CouldNotCheck, Interrupted."""
+    """The answers of one node, and what was discovered on it. Raises Unreachable, CouldNotCheck, Interrupted.
+
+    Ask ``SYSTEM`` too where discovered values are needed; only the home comes without it.
+    """
     if not questions:
         return Answers(node)
-    wanted = tuple(dict.fromkeys((SYSTEM, *questions)))
+    wanted = tuple(dict.fromkeys(questions))
     done = around.shell(node).run(facts.command(wanted))
     return facts.parse(around.inventory.node(node), wanted, done.out)
 

@@ -10,34 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
 
-from sparkyard.actions import Action, Prove, Request, StartContainer, StopContainer, WaitReady
+from sparkyard.actions import Action, StartContainer, StopContainer
 from sparkyard.asking import ask, ask_all
 from sparkyard.errors import Interrupted, SparkyardError, Unreachable, worst
 from sparkyard.events import Emit, Event, EventType
-from sparkyard.plan import Answers, Plan, Step, Verdict, joined
+from sparkyard.plan import Answers, Plan, Question, Step, Verdict, joined, with_known
 from sparkyard.step_world import StepWorld, Surroundings
 from sparkyard.verdicts import error_data, failure, is_bad, is_final, judged
+from sparkyard.walk import READS, REQUESTS, Walk, changes_nothing, settled
 
 ROUNDS = 3
 """How often a step may act before its question must be answered as wanted."""
 
-READS = (Request, WaitReady)
-"""Actions after which every answer of a node is still true. A proof is none: it writes the ledger and may throw a file away."""
-
-REQUESTS = (Request, WaitReady)
-"""Actions that are not even made under ``--check``."""
-
 Confirm = Callable[[list[str]], bool]
-
-
-def changes_nothing(action: Action) -> bool:
-    """Whether an action only adds to what we know of a node: requests, and proofs of files that lie in their places."""
-    if isinstance(action, Prove):
-        return not (action.arrived or action.offered)
-    return isinstance(action, READS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +33,6 @@ class Mode:
 
     check: bool = False
     diff: bool = False
-
-
-@dataclass
-class Walk:
-    """What one plan has come to so far."""
-
-    plan: Plan
-    answers: dict[str, Answers] = field(default_factory=dict)
-    stamps: dict[str, int] = field(default_factory=dict)
-    generation: int = 0
-    outcomes: dict[str, str] = field(default_factory=dict)
-    statuses: list[int] = field(default_factory=list)
-    unreachable: set[str] = field(default_factory=set)
-    started: set[tuple[str, str]] = field(default_factory=set)
-    results: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Engine:
@@ -77,6 +49,8 @@ class Engine:
         self._mode = mode
         self._confirm = confirm
         self._pending: dict[str, str] = {}
+        self._known: dict[str, Answers] = {}
+        self._discovered: dict[str, Mapping[str, str]] = {}
         self._results = threading.Lock()
 
     def run(self, plan: Plan) -> int:
@@ -93,6 +67,7 @@ class Engine:
         if destroyed:
             if not self._confirm(destroyed):
                 raise Interrupted("not confirmed; nothing was changed")
+            self._known.clear()
             self._ask_all(walk, plan.nodes())
         self._act_all(walk)
         return worst(walk.statuses)
@@ -100,12 +75,26 @@ class Engine:
     # asking
 
     def _ask_all(self, walk: Walk, nodes: Iterable[str]) -> None:
-        asked = {node: walk.plan.questions(node) for node in nodes}
+        """Ask every node what this line has not been told yet; what it was told holds until something acts."""
+        asked: dict[str, tuple[Question, ...]] = {}
+        for node in nodes:
+            told = self._known[node].given if node in self._known else {}
+            asked[node] = tuple(question for question in walk.plan.questions(node) if question not in told)
         for node, answer in ask_all(self._around, asked).items():
             if isinstance(answer, Answers):
-                walk.answers[node], walk.stamps[node] = answer, walk.generation
+                self._known[node] = self._with_discovered(with_known(self._known.get(node), answer))
+                walk.answers[node], walk.stamps[node] = self._known[node], walk.generation
             else:
                 self._unanswered(walk, node, answer)
+
+    def _ask(self, step: Step) -> Answers:
+        """Ask one step's questions; what was discovered on its node earlier in this line still holds."""
+        return self._with_discovered(ask(self._around, step.node, step.questions))
+
+    def _with_discovered(self, answers: Answers) -> Answers:
+        found = {**self._discovered.get(answers.node, {}), **answers.discovered}
+        self._discovered[answers.node] = found
+        return replace(answers, discovered=found)
 
     def _unanswered(self, walk: Walk, node: str, error: SparkyardError) -> None:
         if isinstance(error, Interrupted):
@@ -205,7 +194,7 @@ class Engine:
                 waiting.remove(step)
                 reason = f"needs {lost}" if lost else "the run is ending"
                 self._skip(walk, step, reason, lost=True)
-            elif step.node not in busy and all(_settled(walk, need) for need in step.needs):
+            elif step.node not in busy and all(settled(walk, need) for need in step.needs):
                 waiting.remove(step)
                 busy.add(step.node)
                 ready.append(step)
@@ -244,7 +233,7 @@ class Engine:
             if not step.recheck:
                 verdict = Verdict("ok", verdict.reason, data={**verdict.data, **world.results})
                 break
-            verdict = judged(step, ask(self._around, step.node, step.questions))
+            verdict = judged(step, self._ask(step))
         if verdict.state not in ("ok", "skipped"):
             raise failure(step, verdict, acted=bool(acted))
         self._done(walk, step, verdict, acted, time.monotonic() - began)
@@ -259,13 +248,15 @@ class Engine:
                 walk.started.add((step.node, action.container))
             EXECUTORS[type(action)](action, step.node, world)
             with self._results:
-                walk.generation += not isinstance(action, READS)
+                if not isinstance(action, READS):
+                    walk.generation += 1
+                    self._known.clear()
 
     def _fresh(self, walk: Walk, step: Step) -> Answers:
         """The node's answers, asked again if anything has been changed since."""
         if not step.questions or walk.stamps[step.node] == walk.generation:
             return walk.answers[step.node]
-        return ask(self._around, step.node, step.questions)
+        return self._ask(step)
 
     def _undo(self, walk: Walk) -> None:
         """After a failure: stop what this plan started, on every node at once."""
@@ -340,8 +331,3 @@ class Engine:
                 {"title": step.title, **walk.results.get(step.id, {}), **error_data(error)},
             )
         )
-
-
-def _settled(walk: Walk, need: str) -> bool:
-    known = {step.id for step in walk.plan.steps}
-    return need not in known or walk.outcomes.get(need) in ("ok", "changed", "skipped")

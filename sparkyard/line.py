@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 UNLOCKED = ("status", "logs", "render", "config", "show")
 """Verbs that only look: they take no lock and leave no record."""
 
+SHOW_CURSOR = b"\x1b[?25h"
+"""The live area hides the cursor; a line that ends at once must give it back."""
+
 
 class LineEnded(SparkyardError):
     """A task failed and has said so; the tasks after it are not run."""
@@ -171,8 +174,11 @@ class Line:
 
     # what is run
 
-    def run(self, plan: Plan, secrets: Sequence[str] = ()) -> None:
-        """Walk the plan of one task. Raises LineEnded when it failed."""
+    def run(self, plan: Plan, secrets: Sequence[str] = (), rendered: RenderedLane | None = None) -> None:
+        """Walk the plan of one task. Raises LineEnded when it failed.
+
+        ``rendered`` is given by verbs that start ranks: what each was started with goes into the run record.
+        """
         chosen = selection.chosen_nodes(self.inventory, self.options.limit)
         plan = plan.chosen(chosen, self.nouns)
         quiet = plan.verb in UNLOCKED or self.options.check
@@ -184,6 +190,8 @@ class Line:
             self.locks.take([self.around.shell(node) for node in plan.nodes()])
         status = self.engine.run(plan)
         self.statuses.append(status)
+        if rendered is not None and not quiet:
+            self._record_ranks(rendered)
         if status not in (0, 6):
             raise LineEnded(status)
 
@@ -217,6 +225,14 @@ class Line:
             self.view.add(self._record_view)
         self._record_view.add_secrets(secrets)
         self._record.write(self.run_folder, secrets)
+
+    def _record_ranks(self, rendered: RenderedLane) -> None:
+        """Keep what every rank was started with, as Docker tells it."""
+        from sparkyard.ranks import ranks_of  # noqa: PLC0415
+
+        assert self._record is not None
+        self._record = replace(self._record, ranks=ranks_of(self.around, rendered))
+        self._record.write(self.run_folder, self.around.secrets)
 
     def _confirm(self, destroyed: list[str]) -> bool:
         """Ask before something is destroyed, with the locks released while a person thinks."""
@@ -304,6 +320,8 @@ class Line:
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         self._interrupts += 1
         if self._interrupts > 1:
+            if sys.stdout.isatty():
+                os.write(sys.stdout.fileno(), SHOW_CURSOR)
             os._exit(Interrupted.status)  # commands on nodes end with our side of their input
         if self._asking or "around" not in self.__dict__:
             raise KeyboardInterrupt
@@ -317,4 +335,5 @@ class Line:
         self.around.stop.set()
 
     def _reader_gone(self) -> None:
-        self.around.stop.set()
+        if "around" in self.__dict__:
+            self.around.stop.set()

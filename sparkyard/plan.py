@@ -52,6 +52,13 @@ class Answers:
             raise CouldNotCheck(f"no answer to: {asked}", node=self.node) from None
 
 
+def with_known(known: Answers | None, new: Answers) -> Answers:
+    """What was known of a node and what it has said now; the newer word holds."""
+    if known is None:
+        return new
+    return Answers(new.node, {**known.given, **new.given}, {**known.discovered, **new.discovered})
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the answers mean for a step.
@@ -144,7 +151,9 @@ class Plan:
 
 def joined(plan: Plan, answers: Mapping[str, Answers], verdicts: Mapping[str, Verdict]) -> Plan:
     """The plan in which steps that are right only together are judged again where one of them would change."""
-    changing = {s.together for s in plan.steps if s.together and s.id in verdicts and verdicts[s.id].state == "change"}
+    changing = {
+        s.together for s in plan.steps if s.together and s.id in verdicts and verdicts[s.id].state == "change"
+    }
     steps = tuple(
         replace(s, judge=s.again(answers[s.node]))
         if s.again and s.together in changing and s.node in answers

@@ -156,7 +156,10 @@ def current_user() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """What one rank was started with: words and environment as shown, ids and hash as Docker told them."""
+    """What one rank was started with: words as shown, ids, hash and discovered values as Docker told them.
+
+    ``environment`` holds the text of each rendered file of its node that is not secret, by path.
+    """
 
     node: str
     rank: int

@@ -39,7 +39,7 @@ def start(line: Line) -> None:
     before = _before_start(line, lane, rendered)
     ranks = service.start_steps(lane, rendered, [step.id for step in before])
     plan = Plan("start", lane.name, (*before, *ranks), service.on_failure(lane, rendered))
-    line.run(plan, rendered.secrets)
+    line.run(plan, rendered.secrets, rendered)
 
 
 def restart(line: Line) -> None:
@@ -53,7 +53,7 @@ def restart(line: Line) -> None:
     before = _before_start(line, lane, rendered)
     ranks = service.restart_steps(lane, rendered, [step.id for step in before])
     plan = Plan("restart", lane.name, (*before, *ranks), service.on_failure(lane, rendered))
-    line.run(plan, rendered.secrets)
+    line.run(plan, rendered.secrets, rendered)
 
 
 def stop(line: Line) -> None:

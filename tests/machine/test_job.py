@@ -372,7 +372,7 @@ def test_a_worker_killed_while_booting_is_named_with_its_last_lines(lab: Lab, ty
     assert process.returncode == 1
     failed = next(e for e in map(json.loads, out.splitlines()) if e["type"] == "step-failed")
     words = json.dumps(failed)
-    assert "sparkyard-lab-follower-1 ended with exit code 137" in failed["message"]
+    assert "sparkyard-lab-follower-1) ended with exit code 137" in failed["message"]
     assert "last lines of spark-2" in words
     assert "last lines of spark-1" in words
     assert running(lab, "spark-1") == running(lab, "spark-2") == []

@@ -59,5 +59,10 @@ def _show(line: Line, state: object) -> None:
 
     assert isinstance(state, LabState)
     for node in state.nodes:
-        row = {"node": node.name, "address": node.management, "link": node.fabric, "state": "ready" if node.ready else "down"}
+        row = {
+            "node": node.name,
+            "address": node.management,
+            "link": node.fabric,
+            "state": "ready" if node.ready else "down",
+        }
         line.emit(finding("lab", row))

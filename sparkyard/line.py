@@ -188,9 +188,11 @@ class Line:
         self._start_event(plan)
         if not quiet:
             self.locks.take([self.around.shell(node) for node in plan.nodes()])
+        before = len(self._events)
         status = self.engine.run(plan)
         self.statuses.append(status)
-        if rendered is not None and not quiet:
+        acted = any(event.type == "step-changed" for event in self._events[before:])
+        if rendered is not None and acted:
             self._record_ranks(rendered)
         if status not in (0, 6):
             raise LineEnded(status)

@@ -126,7 +126,9 @@ class Rendering:
         if not context.is_relative_to(self.lane.recipe_folder.resolve()):
             self.templates.fault("image.build.context", "points outside of the recipe's folder")
         elif not dockerfile.is_file():
-            self.templates.fault("image.build.dockerfile", f"there is no {dockerfile.name} in {dockerfile.parent}")
+            self.templates.fault(
+                "image.build.dockerfile", f"there is no {dockerfile.name} in {dockerfile.parent}"
+            )
         else:
             try:
                 return build_hash(context, dockerfile, base, arguments)

@@ -281,7 +281,9 @@ def _open(connection: Any, node: Node, keys: Keys) -> Any:
         raise _wrong_key(node, error) from error
     transport = connection.client.get_transport()
     transport.set_keepalive(15)
-    with contextlib.suppress(OSError, AttributeError):  # behind a jump host the transport's socket is a channel
+    with contextlib.suppress(
+        OSError, AttributeError
+    ):  # behind a jump host the transport's socket is a channel
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else 40 ms a command
     return connection
 

@@ -261,5 +261,7 @@ def _judge_deep(copy: Copy, answers: Answers) -> Verdict:
     if not there or find(tree, copy.manifest).in_the_way:
         return Verdict("skipped", "nothing is there yet")
     return Verdict(
-        "change", f"{_count(there)} read again, whatever the ledger says", actions=(prove(copy, copy.place(answers), tree, there),)
+        "change",
+        f"{_count(there)} read again, whatever the ledger says",
+        actions=(prove(copy, copy.place(answers), tree, there),),
     )

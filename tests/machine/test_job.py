@@ -25,7 +25,7 @@ DATA = "home/.local/share/sparkyard"
 
 @pytest.fixture(scope="module")
 def inventory(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("inventory") / "lab"
+    folder: Path = tmp_path_factory.mktemp("inventory") / "lab"
     shutil.copytree(PROJECT / "inventory" / "lab", folder, ignore=shutil.ignore_patterns("locks"))
     return folder
 

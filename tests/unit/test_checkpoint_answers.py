@@ -63,7 +63,9 @@ def test_an_answer_cut_anywhere_is_no_answer(place):
 
 
 def test_a_folder_that_is_not_there_is_empty(tmp_path):
-    tree = parse_tree(ask("ask_tree", tmp_path / "no" / "folder", tmp_path / "l", tmp_path / "s"), "spark-1", "it")
+    tree = parse_tree(
+        ask("ask_tree", tmp_path / "no" / "folder", tmp_path / "l", tmp_path / "s"), "spark-1", "it"
+    )
     assert (tree.files, tree.incoming, tree.ledger, tree.seal) == ({}, {}, {}, "")
 
 
@@ -103,7 +105,9 @@ KEYS = st.tuples(
 )
 
 
-@given(st.dictionaries(KEYS, st.sampled_from(["sha256:" + "a" * 64, "blob:" + "b" * 40]), max_size=5), st.data())
+@given(
+    st.dictionaries(KEYS, st.sampled_from(["sha256:" + "a" * 64, "blob:" + "b" * 40]), max_size=5), st.data()
+)
 def test_a_ledger_cut_anywhere_proves_nothing_wrong(entries, data):
     text = "".join("\t".join(map(str, (*key, value))) + "\n" for key, value in entries.items())
     assert parse_ledger(text) == entries

@@ -1,6 +1,7 @@
 """Paths from listings, patterns, seals and locks."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 

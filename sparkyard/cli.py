@@ -71,6 +71,7 @@ class LaneExecutor(Executor):
             self._line = Line(options, [call.task.name for call in ours])
             for call in ours:
                 call.kwargs["line"] = self._line
+            self._line.begin()
         return calls
 
     def execute(self, *tasks: Any) -> Any:

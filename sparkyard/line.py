@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 UNLOCKED = ("status", "logs", "render", "config", "show")
 """Verbs that only look: they take no lock and leave no record."""
 
+STAY = ("config", "render", "show", "init", "up", "down", "status", "shell")
+"""Tasks that need no node (``lab.status`` and ``status`` have one name: the latter enters by itself)."""
+
 SHOW_CURSOR = b"\x1b[?25h"
 """The live area hides the cursor; a line that ends at once must give it back."""
 
@@ -58,6 +62,8 @@ class Line:
 
     def __init__(self, options: Options, verbs: Sequence[str]) -> None:
         self.options = options
+        self.lock_wait = parse_wait(options.lock_wait)
+        self.nouns = selection.chosen_nouns(options.only)
         self.verbs = tuple(verbs)
         self.project = project_folder()
         self.began = time.monotonic()
@@ -117,16 +123,19 @@ class Line:
         return render_lane(lane, self._manifests.get(lane.name) or known_manifests(lane))
 
     @cached_property
-    def nouns(self) -> tuple[str, ...]:
-        return selection.chosen_nouns(self.options.only)
-
-    @cached_property
     def folders(self) -> state.Folders:
         return state.folders()
 
     @cached_property
     def keys(self) -> Keys:
         return Keys(self.folders.state)
+
+    def begin(self) -> None:
+        """In the lab, enter node 1 before more is imported; faults of the inventory are told later, all at once."""
+        if any(verb not in STAY for verb in self.verbs):
+            with contextlib.suppress(UsageError):
+                if self.inventory.lab:
+                    self.enter()
 
     def enter(self) -> None:
         """Be where rank 0 is: in the lab, enter node 1's namespaces; elsewhere, make sure that this is its machine.
@@ -200,7 +209,7 @@ class Line:
     @cached_property
     def locks(self) -> Locks:
         typed = " ".join((Path(sys.argv[0]).name, *self.verbs))
-        return Locks(typed, parse_wait(self.options.lock_wait), self._lock_lost, self.around.stop)
+        return Locks(typed, self.lock_wait, self._lock_lost, self.around.stop)
 
     @cached_property
     def engine(self) -> Engine:

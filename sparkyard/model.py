@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sparkyard.recipe import Recipe
+if TYPE_CHECKING:  # pydantic takes its time, and the inventory alone needs none of it
+    from sparkyard.recipe import Recipe
 
 Scalar = str | int | float | bool | None
 

@@ -52,7 +52,10 @@ class Setting(Part):
 
 
 class CheckpointSpec(Part):
-    """Files of a Hugging Face repository. ``files`` are glob patterns; ``bytes`` is the sum, where it is known."""
+    """Files of a Hugging Face repository. ``files`` are glob patterns; ``bytes`` is the sum, where it is known.
+
+    ``when`` is a Jinja expression over the settings (``lane.weights == 'mia'``): the checkpoint belongs to the lane only if it holds.
+    """
 
     repo: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
     revision: str
@@ -60,16 +63,74 @@ class CheckpointSpec(Part):
     files: list[str] = ["*"]
     nodes: Who = "all"
     bytes: Bytes | None = None
+    when: str = ""
+
+
+class GitSpec(Part):
+    """A git repository at a commit: 40 hex, or the first 7 or more, which ``invoke lock`` resolves once."""
+
+    url: Annotated[str, Field(pattern=r"^https://[\w./-]+$")]
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")]
+    source: Source
+
+
+class EditSpec(Part):
+    """One edit of a fetched text: ``find`` must stand there exactly ``count`` times, and becomes ``replace``."""
+
+    find: str
+    replace: str
+    why: str
+    count: Annotated[int, Field(ge=1)] = 1
+
+
+class PatchSpec(Part):
+    """A text file that is fetched at a pin, edited, and placed on nodes: pristine, patched, or neither (then refused).
+
+    ``pristine`` and ``patched`` are the sha256 of the two states, empty until the first fetch locks them.
+    """
+
+    git: GitSpec
+    file: str
+    edits: list[EditSpec]
+    path: Template
+    source: Source
+    nodes: Who = "all"
+    pristine: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    patched: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+
+
+class ScriptContainer(Part):
+    """A container that a kit's own scripts start: known by its exact name, on the chosen nodes."""
+
+    name: str
+    nodes: Who
+
+
+class ScriptsSpec(Part):
+    """A kit that is driven by its own scripts, from a clone on the head at a pinned commit.
+
+    ``env_file`` names an entry of ``files`` that is written into the clone as ``env_path``; ``start`` and ``stop`` are run there.
+    """
+
+    git: GitSpec
+    env_file: str
+    start: list[Template]
+    stop: list[Template]
+    containers: list[ScriptContainer]
+    env_path: str = ".env"
+    exceptions: list[str] = []
 
 
 class BuildSpec(Part):
-    """An image built on the head. ``dockerfile`` and ``context`` are relative to the recipe's folder. ``base`` becomes the build argument BASE; ``memory`` is what the build needs free."""
+    """An image built on the head. ``dockerfile`` and ``context`` are relative to the recipe's folder. ``base`` becomes the build argument BASE; ``memory`` is what the build needs free.
+    Each entry of ``git`` is checked out at its commit into a folder of that name in the context."""
 
     base: Template
     dockerfile: str = "Dockerfile"
     context: str = "."
     args: dict[str, Template] = {}
     memory: Bytes = 0
+    git: dict[Name, GitSpec] = {}
 
 
 class PullSpec(Part):
@@ -230,20 +291,27 @@ class NodesSpec(Part):
 
 
 class Recipe(Part):
-    """A lane: one way to serve."""
+    """A lane: one way to serve.
+
+    ``sources`` says where values come from that have no ``source`` of their own: dotted key, or a pattern of keys
+    (``services.rank.options.*``) → Source.
+    """
 
     lane: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
     title: str
     nodes: NodesSpec
     settings: dict[Name, Setting]
     image: ImageSpec
-    services: dict[Name, ServiceSpec]
     ready: ReadySpec
     stop: StopSpec
+    services: dict[Name, ServiceSpec] = {}
+    scripts: ScriptsSpec | None = None
     gpu: bool = True
     rdma: bool = True
     checkpoints: dict[Name, CheckpointSpec] = {}
     files: dict[Name, FileSpec] = {}
+    patches: dict[Name, PatchSpec] = {}
+    sources: dict[str, Source] = {}
     env: dict[str, Template] = {}
     order: Literal["workers-first", "head-first", "together"] | list[list[int]] = "workers-first"
     ports: dict[str, Template] = {}

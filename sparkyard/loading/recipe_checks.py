@@ -142,8 +142,8 @@ def _node_path(key: str, path: str, say: Say) -> None:
 
 
 def _services(recipe: Recipe, say: Say) -> None:
-    if not recipe.services:
-        say("services", "at least one service is expected")
+    if bool(recipe.services) == (recipe.scripts is not None):
+        say("services", "at least one service is expected, or scripts instead")
     for name, service in recipe.services.items():
         key = f"services.{name}"
         _mounts(service, key, say)

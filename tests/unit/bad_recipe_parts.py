@@ -101,7 +101,7 @@ PARTS = (
                 "services: {}\n",
             )
         ],
-        says=["recipes/a/recipe.yml:34: services: at least one service is expected"],
+        says=["recipes/a/recipe.yml:34: services: at least one service is expected, or scripts instead"],
     ),
     Case(
         name="service on unknown nodes",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -13,13 +12,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sparkyard import load, selection, state
 from sparkyard.cli import project_folder
 from sparkyard.engine import Engine, Mode
-from sparkyard.errors import Interrupted, SparkyardError, UsageError, worst
+from sparkyard.errors import SparkyardError, UsageError, worst
 from sparkyard.events import Event
 from sparkyard.known_hosts import Keys
 from sparkyard.locks import Locks, parse_wait
@@ -29,6 +27,7 @@ from sparkyard.plan import Plan
 from sparkyard.recap import count
 from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
 from sparkyard.reporting.jsonline import timestamp
+from sparkyard.signals import Signals
 from sparkyard.step_world import Surroundings
 
 if TYPE_CHECKING:
@@ -39,9 +38,6 @@ UNLOCKED = ("status", "logs", "render", "config", "show")
 
 STAY = ("config", "render", "show", "init", "up", "down", "status", "shell")
 """Tasks that need no node (``lab.status`` and ``status`` have one name: the latter enters by itself)."""
-
-SHOW_CURSOR = b"\x1b[?25h"
-"""The live area hides the cursor; a line that ends at once must give it back."""
 
 
 class LineEnded(SparkyardError):
@@ -73,7 +69,7 @@ class Line:
         self._record: state.RunRecord | None = None
         self._run_folder: Path | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
-        self._watch_signals()
+        self._signals = Signals(self._end_cleanly)
 
     # what is loaded
 
@@ -258,11 +254,8 @@ class Line:
         self.view.handle(
             Event("finding", "this would be destroyed or interrupted:", data={"details": destroyed})
         )
-        self._asking = True
-        try:
+        with self._signals.asking():
             answer = input("Type yes to go on: ")
-        finally:
-            self._asking = False
         self.locks.take(shells)
         return answer.strip() == "yes"
 
@@ -320,25 +313,15 @@ class Line:
         if self._spare is not None:
             self._spare.cleanup()
 
-    # signals
+    # what ends it early
 
-    def _watch_signals(self) -> None:
-        self._interrupts = 0
-        self._asking = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._interrupt)
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        self._interrupts += 1
-        if self._interrupts > 1:
-            if sys.stdout.isatty():
-                os.write(sys.stdout.fileno(), SHOW_CURSOR)
-            os._exit(Interrupted.status)  # commands on nodes end with our side of their input
-        if self._asking or "around" not in self.__dict__:
-            raise KeyboardInterrupt
-        sys.stderr.write("\nending cleanly; once more to end now\n")
+    def _end_cleanly(self) -> bool:
+        """After the first Ctrl-C: ask what runs to end; False when nothing runs that could."""
+        if "around" not in self.__dict__:
+            return False
         self.around.interrupted.set()
         self.around.stop.set()
+        return True
 
     def _lock_lost(self, node: str) -> None:
         self.say(f"the lock on {node} was lost; ending", details=[])

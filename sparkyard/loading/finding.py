@@ -10,13 +10,18 @@ from sparkyard.loading.folder import HOSTS
 from sparkyard.loading.phrases import did_you_mean, quoted
 
 OWN = "my"
+LAB = "/var/lib/sparkyard-lab"
+"""Where a lab is unless SPARKYARD_LAB says otherwise; ``lab.up`` writes an inventory into it, ``lab.down`` removes it."""
 
 
 def inventory_folder(given: str | None, project: Path, environ: Mapping[str, str]) -> Path:
-    """The inventory's folder: a name below ``inventory/``, a path, or ``inventory/my``. Raises UsageError."""
+    """The inventory's folder: a name below ``inventory/``, a path, ``inventory/my``, or that of the lab that is up.
+
+    Raises UsageError.
+    """
     asked = given or environ.get("SPARKYARD_INVENTORY") or ""
     if not asked:
-        return _own(project)
+        return _own(project, Path(environ.get("SPARKYARD_LAB") or LAB))
     place = "--inventory" if given else "SPARKYARD_INVENTORY"
     for folder in (project / "inventory" / asked, Path(asked).expanduser()):
         if folder.is_dir():
@@ -31,15 +36,16 @@ def inventory_folder(given: str | None, project: Path, environ: Mapping[str, str
     )
 
 
-def _own(project: Path) -> Path:
-    own = project / "inventory" / OWN
-    if own.is_dir():
-        return own
+def _own(project: Path, lab: Path) -> Path:
+    """The person's own inventory; who has none yet and has a lab up means the lab."""
+    for own in (project / "inventory" / OWN, lab / "inventory"):
+        if own.is_dir():
+            return own
     examples = ", ".join(name for name in inventory_names(project) if name != OWN)
     raise UsageError(
         f"no inventory: inventory/{OWN} is not there and --inventory was not given",
         details=[f"examples: {examples}"] if examples else [],
-        next_step="invoke init",
+        next_step="invoke init, or to try it without a Spark: invoke lab.up",
     )
 
 

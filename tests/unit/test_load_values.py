@@ -230,14 +230,25 @@ def test_recipe_lines(project: Path) -> None:
     assert (lines["services.engine.words.2"], lines["ready.timeout"], lines["rules.0.must"]) == (41, 47, 57)
 
 
+NO_LAB = {"SPARKYARD_LAB": "/nowhere"}
+
+
+def test_who_has_no_inventory_and_a_lab_up_means_the_lab(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "lab/inventory").mkdir(parents=True)
+    environ = {"SPARKYARD_LAB": str(tmp_path / "lab")}
+    assert load.find_inventory(None, project, environ) == tmp_path / "lab/inventory"
+    write_project(project)
+    assert load.find_inventory(None, project, environ) == project / "inventory/my"
+
+
 def test_an_inventory_is_found_by_name_by_path_or_by_default(project: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        load.find_inventory(None, project, {})
-    assert caught.value.next_step == "invoke init"
+        load.find_inventory(None, project, NO_LAB)
+    assert caught.value.next_step == "invoke init, or to try it without a Spark: invoke lab.up"
     write_project(project)
     (project / "inventory/two-spark").mkdir()
     (project / "inventory/two-spark/hosts.yml").write_text("all:\n")
-    assert load.find_inventory(None, project, {}) == project / "inventory/my"
+    assert load.find_inventory(None, project, NO_LAB) == project / "inventory/my"
     assert load.find_inventory("two-spark", project, {}) == project / "inventory/two-spark"
     assert (
         load.find_inventory("inventory/two-spark/hosts.yml", project, {}).resolve()
@@ -256,11 +267,11 @@ def test_an_inventory_is_found_by_name_by_path_or_by_default(project: Path) -> N
 def test_without_an_inventory_the_examples_are_named(project: Path) -> None:
     write_project(project, {"inventory/two-spark/hosts.yml": "all:\n"})
     with pytest.raises(UsageError) as caught:
-        load.find_inventory(None, project, {})
+        load.find_inventory(None, project, NO_LAB)
     assert str(caught.value) == (
         "no inventory: inventory/my is not there and --inventory was not given\n"
         "  examples: two-spark\n"
-        "  next: invoke init"
+        "  next: invoke init, or to try it without a Spark: invoke lab.up"
     )
 
 

@@ -78,6 +78,7 @@ class Inventory:
     """The nodes and their settings.
 
     ``values`` holds every merged variable of every node with its origin, for ``invoke config``: node → dotted key → Value.
+    ``mirrors``: prefix of a git URL or image reference → what stands in its place (``mirrors.mirrored``).
     """
 
     folder: Path
@@ -89,6 +90,7 @@ class Inventory:
     lab: bool = False
     stand_in: bool = False
     values: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    mirrors: Mapping[str, str] = field(default_factory=dict)
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError for an unknown one."""
@@ -107,6 +109,7 @@ class Lane:
         nodes: in rank order of the lane; ``nodes[0]`` is its rank 0.
         settings: every setting of the recipe with its value and origin.
         env: the lane's extra environment of the engine, merged by key.
+        image_folder: where the image's ``dockerfile`` and ``context`` lie, if that is not the recipe's folder (stand-ins).
     """
 
     name: str
@@ -116,6 +119,12 @@ class Lane:
     nodes: tuple[Node, ...]
     settings: Mapping[str, Value]
     env: Mapping[str, Value] = field(default_factory=dict)
+    image_folder: Path | None = None
+
+    @property
+    def build_folder(self) -> Path:
+        """What the paths of ``image.build`` are relative to."""
+        return self.image_folder or self.recipe_folder
 
     @property
     def head(self) -> Node:

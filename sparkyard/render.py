@@ -108,8 +108,8 @@ class Rendering:
         arguments = {n: self.templates.text(f"{key}.args.{n}", v, scope) for n, v in build.args.items()}
         for name, value in (("base", base), *arguments.items()):
             self.ranks.visible(f"{key}.{name}", (value,), scope)
-        context = (self.lane.recipe_folder / build.context).resolve()
-        dockerfile = (self.lane.recipe_folder / build.dockerfile).resolve()
+        context = (self.lane.build_folder / build.context).resolve()
+        dockerfile = (self.lane.build_folder / build.dockerfile).resolve()
         mark = self.build_mark(context, dockerfile, base, arguments)
         reference = f"sparkyard/{spec.name}:{mark[:12]}"
         words = docker_words.build(
@@ -123,7 +123,7 @@ class Rendering:
         return RenderedImage(spec.name, reference, words, mark, str(context), memory=build.memory)
 
     def build_mark(self, context: Path, dockerfile: Path, base: str, arguments: Mapping[str, str]) -> str:
-        if not context.is_relative_to(self.lane.recipe_folder.resolve()):
+        if not context.is_relative_to(self.lane.build_folder.resolve()):
             self.templates.fault("image.build.context", "points outside of the recipe's folder")
         elif not dockerfile.is_file():
             self.templates.fault(

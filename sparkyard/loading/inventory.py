@@ -108,7 +108,24 @@ def _inventory(
         lab=bool(_common(values, "lab", bool, faults)),
         stand_in=bool(_common(values, "stand_in", bool, faults)),
         values=values,
+        mirrors=_mirrors(merged, faults),
     )
+
+
+def _mirrors(merged: Merged, faults: Faults) -> dict[str, str]:
+    """The mirrors, the same for every node: what they stand in for is fetched once, on the head."""
+    given = {host: of_host.get("mirrors") for host, of_host in merged.host_vars.items()}
+    first, others = next(iter(given.values()), None), list(given.values())[1:]
+    plain = first.plain() if first else None
+    for other in others:
+        if (other.plain() if other else None) != plain:
+            mark = other or first
+            assert mark is not None
+            faults.at(
+                mark, "mirrors", "not the same on every node; it belongs to the whole inventory: all: vars:"
+            )
+            break
+    return dict(plain) if isinstance(plain, dict) else {}
 
 
 def _common(values: Mapping[str, Mapping[str, Value]], name: str, kind: type, faults: Faults) -> Any:

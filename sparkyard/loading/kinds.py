@@ -15,6 +15,8 @@ Check = Callable[[Any], str]
 HOME = "<discovered: home>"
 
 _WORD = re.compile(r"[^\s/]+")
+_PLACE = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[\w./-]*)?", re.I)
+_REGISTRY = re.compile(r"([a-z0-9-]+(\.[a-z0-9-]+)+|localhost)(:[0-9]{1,5})?/([\w./-]*/)?", re.I)
 _LOST_AT_BOOT = re.compile(r"/(tmp|var/tmp|dev/shm|run)(/|$)")
 
 
@@ -87,6 +89,26 @@ def url(value: Any) -> str:
     except ValueError:
         good = False
     return "" if good else f"an http:// or https:// URL is expected, found {quoted(value)}"
+
+
+def mirror_prefix(value: str) -> str:
+    """What a mirror stands for: a whole URL, or the beginning of URLs or image references, up to a slash."""
+    if _REGISTRY.fullmatch(value) or not url(value):
+        return ""
+    return (
+        f"https://host/… or a registry such as nvcr.io/ is expected, found {quoted(value)}"
+        "; a prefix ends in a slash"
+    )
+
+
+def mirror(value: Any) -> str:
+    """What stands in its place: a folder, a file:// or http(s):// URL, or host:port of a registry."""
+    if fault := text(value):
+        return fault
+    good = value.startswith(("/", "file:///")) or not url(value) or _PLACE.fullmatch(value)
+    if good and ".." not in value.split("/") and value.isprintable() and " " not in value:
+        return ""
+    return f"an absolute folder, a URL or host:port is expected, found {quoted(value)}"
 
 
 def folder(value: Any) -> str:

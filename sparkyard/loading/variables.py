@@ -37,7 +37,7 @@ SCALARS: Mapping[str, kinds.Check] = {
     "ansible_ssh_private_key_file": kinds.path,
     "ansible_python_interpreter": kinds.text,
 }
-KNOWN = (*SCALARS, "link", "lanes", PRIORITY)
+KNOWN = (*SCALARS, "link", "lanes", "mirrors", PRIORITY)
 OVERRIDABLE = ("root", "models", "hub_endpoint", "revert_to")
 """Variables of the whole inventory that the environment and ``--set`` may replace, besides the lane's settings."""
 
@@ -73,6 +73,8 @@ def check_variables(variables: Mapping[str, Marked], key: str, faults: Faults) -
             _link(value, where, faults)
         elif name == "lanes":
             _lanes(value, where, faults)
+        elif name == "mirrors":
+            _mirrors(value, where, faults)
         else:
             faults.at(value, where, _refusal(name))
 
@@ -138,3 +140,18 @@ def _lanes(value: Marked, key: str, faults: Faults) -> None:
         if not isinstance(lane.value, dict) and lane.value is not UNREADABLE:
             found = describe(lane.value)
             faults.at(lane, dotted(key, name), f"a mapping of the lane's settings is expected, found {found}")
+
+
+def _mirrors(value: Marked, key: str, faults: Faults) -> None:
+    """Prefixes and what stands in their place; read as one whole, as Ansible has it."""
+    if value.value is UNREADABLE:
+        return
+    if not isinstance(value.value, dict):
+        faults.at(
+            value, key, f"a mapping of prefix to replacement is expected, found {describe(value.value)}"
+        )
+        return
+    for prefix, item in value.value.items():
+        if fault := kinds.mirror_prefix(prefix):
+            faults.at(item, dotted(key, prefix), fault)
+        _check(item, dotted(key, prefix), kinds.mirror, faults)

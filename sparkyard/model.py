@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # pydantic takes its time, and the inventory alone needs none of it
-    from sparkyard.recipe import Recipe
+    from sparkyard.recipe import CheckpointSpec, Recipe
 
 Scalar = str | int | float | bool | None
 
@@ -125,6 +125,13 @@ class Lane:
     def build_folder(self) -> Path:
         """What the paths of ``image.build`` are relative to."""
         return self.image_folder or self.recipe_folder
+
+    @property
+    def checkpoints(self) -> Mapping[str, CheckpointSpec]:
+        """The checkpoints that belong to the lane with these settings (``when``); every reader asks here, not the recipe."""
+        from sparkyard.conditions import belonging  # noqa: PLC0415 - Jinja comes with it
+
+        return belonging(self)
 
     @property
     def head(self) -> Node:

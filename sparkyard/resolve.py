@@ -42,21 +42,21 @@ def manifests_for(
     own = read_lock(own_path) or {}
     result = known_manifests(lane)
     resolved: dict[str, Locked] = {}
-    for name, spec in lane.recipe.checkpoints.items():
+    for name, spec in lane.checkpoints.items():
         if name not in result:
             found = _ask(lane, name, spec, own.get(name), say, wait)
             resolved[name] = Locked(spec.revision, found, tuple(spec.files))
             result[name] = found
     if resolved and write:
         write_lock(own_path, {**own, **resolved})
-    return {name: result[name] for name in lane.recipe.checkpoints}
+    return {name: result[name] for name in lane.checkpoints}
 
 
 def known_manifests(lane: Lane) -> dict[str, Manifest]:
     """The files of the checkpoints that are locked, without any network. Raises ConfigError for a damaged lock."""
     own = read_lock(own_lock_path(lane)) or {}
     shipped = read_lock(lane.recipe_folder / RECIPE_LOCK) or {}
-    specs = lane.recipe.checkpoints.items()
+    specs = lane.checkpoints.items()
     found = {
         name: from_lock(own.get(name), spec) or from_lock(shipped.get(name), spec) for name, spec in specs
     }

@@ -58,14 +58,14 @@ def commit_of(spec: CheckpointSpec, known: Manifest | str | None) -> str:
 
 def unlocked(lane: Lane, commits: Commits) -> tuple[str, ...]:
     """The checkpoints whose commit is not known yet."""
-    specs = lane.recipe.checkpoints
+    specs = lane.checkpoints
     return tuple(name for name, spec in specs.items() if commit_of(spec, commits.get(name)).startswith("<"))
 
 
 def checkpoint_scope(lane: Lane, node: Node, commits: Commits) -> Scope:
-    """The checkpoints that this node has."""
+    """The checkpoints that this node has, and that belong to the lane with its settings."""
     found: dict[str, Any] = {}
-    for name, spec in lane.recipe.checkpoints.items():
+    for name, spec in lane.checkpoints.items():
         if node in lane.choose(spec.nodes):
             commit = commit_of(spec, commits.get(name))
             path = f"{node.models}/{spec.repo.replace('/', '--')}/{commit}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
+from sparkyard import conditions
 from sparkyard.loading.marked import Faults, Marked, dotted
 from sparkyard.loading.overrides import RESERVED, variable_of
 from sparkyard.loading.phrases import placeholder, quoted, unknown
@@ -77,12 +78,22 @@ def _checkpoints(recipe: Recipe, say: Say) -> None:
                 f"checkpoints.{name}.revision",
                 f"a commit, branch or tag is expected, found {quoted(revision)}",
             )
+        if checkpoint.when:
+            _condition(recipe, f"checkpoints.{name}.when", checkpoint.when, say)
         for index, pattern in enumerate(checkpoint.files):
             if not _is_inside(pattern):
                 say(
                     f"checkpoints.{name}.files.{index}",
                     f"a relative pattern without .. is expected, found {quoted(pattern)}",
                 )
+
+
+def _condition(recipe: Recipe, key: str, expression: str, say: Say) -> None:
+    """Judge a condition over the defaults, so that a wrong name is told when the recipe is read."""
+    try:
+        conditions.holds(expression, {name: setting.default for name, setting in recipe.settings.items()})
+    except ValueError as error:
+        say(key, str(error))
 
 
 def _is_inside(path: str) -> bool:

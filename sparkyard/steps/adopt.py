@@ -28,7 +28,7 @@ def adopt_steps(lane: Lane, manifests: Mapping[str, Manifest], path: str) -> tup
         Copy(name, node, manifest)
         for name, manifest in manifests.items()
         for node in lane.nodes
-        if node == lane.head or node in lane.choose(lane.recipe.checkpoints[name].nodes)
+        if node == lane.head or node in lane.choose(lane.checkpoints[name].nodes)
     ]
     return tuple(_step(copy, folder) for copy in copies)
 

@@ -110,7 +110,7 @@ def download_steps(lane: Lane, manifests: Mapping[str, Manifest], *, deep: bool 
 
 def _nodes(lane: Lane, name: str) -> tuple[Node, ...]:
     """The head, which downloads and hands on, and who else needs the checkpoint."""
-    return _unique((lane.head, *lane.choose(lane.recipe.checkpoints[name].nodes)))
+    return _unique((lane.head, *lane.choose(lane.checkpoints[name].nodes)))
 
 
 def _unique(nodes: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -221,6 +221,18 @@ RECIPES = (
         ],
     ),
     Case(
+        name="condition over a setting that is not there",
+        edits=[recipe("    repo: org/model\n", "    repo: org/model\n    when: lane.mod == 'fast'\n")],
+        says=["recipes/a/recipe.yml:14: checkpoints.main.when: lane.mod is not known (did you mean mode?)"],
+    ),
+    Case(
+        name="condition that is no expression",
+        edits=[recipe("    repo: org/model\n", "    repo: org/model\n    when: lane.mode ==\n")],
+        says=[
+            "recipes/a/recipe.yml:14: checkpoints.main.when: unexpected 'end of template'",
+        ],
+    ),
+    Case(
         name="image built and pulled",
         edits=[
             recipe(

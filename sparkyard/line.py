@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextlib
 import os
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sparkyard import load, selection, state
 from sparkyard.cli import project_folder
 from sparkyard.engine import Engine, Mode
-from sparkyard.errors import SparkyardError, UsageError, worst
+from sparkyard.errors import SystemRefused, Unreachable, SparkyardError, UsageError, worst
 from sparkyard.events import Event
 from sparkyard.known_hosts import Keys
 from sparkyard.locks import Locks, parse_wait
@@ -26,9 +27,11 @@ from sparkyard.options import Options
 from sparkyard.plan import Plan
 from sparkyard.recap import count
 from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
+from sparkyard.reporting.broken_pipe import complain
 from sparkyard.reporting.jsonline import timestamp
 from sparkyard.signals import Signals
 from sparkyard.step_world import Surroundings
+from sparkyard.verdicts import error_data
 
 if TYPE_CHECKING:
     from sparkyard.rendered import RenderedLane
@@ -65,8 +68,10 @@ class Line:
         self.began = time.monotonic()
         self.statuses: list[int] = []
         self._events: list[Event] = []
+        self._of_lab: set[str] = set()
         self._manifests: dict[str, Mapping[str, Manifest]] = {}
         self._record: state.RunRecord | None = None
+        self._record_gone = False
         self._run_folder: Path | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
         self._signals = Signals(self._end_cleanly)
@@ -186,13 +191,15 @@ class Line:
         """
         chosen = selection.chosen_nodes(self.inventory, self.options.limit)
         plan = plan.chosen(chosen, self.nouns)
+        if self.inventory.stand_in:
+            self._must_be_lab(plan)
         quiet = plan.verb in UNLOCKED or self.options.check
         if not quiet:
             self._open_record(plan, secrets)
         self.around.secrets = tuple(dict.fromkeys((*self.around.secrets, *secrets)))
         self._start_event(plan)
         if not quiet:
-            self.locks.take([self.around.shell(node) for node in plan.nodes()])
+            self._lock(plan)
         before = len(self._events)
         status = self.engine.run(plan)
         self.statuses.append(status)
@@ -201,6 +208,22 @@ class Line:
             self._record_ranks(rendered)
         if status not in (0, 6):
             raise LineEnded(status)
+
+    def _must_be_lab(self, plan: Plan) -> None:
+        """Stand-ins act only on nodes of a lab; each is asked once a line."""
+        from sparkyard.place import must_be_lab  # noqa: PLC0415
+
+        must_be_lab(self.around, [node for node in plan.nodes() if node not in self._of_lab])
+        self._of_lab |= set(plan.nodes())
+
+    def _lock(self, plan: Plan) -> None:
+        """Lock the plan's nodes. A node that does not answer ends the task, unless the plan goes on without it."""
+        lost = self.locks.take([self.around.shell(node) for node in plan.nodes()])
+        if lost and not plan.partial:
+            for error in lost:
+                self.emit(Event("node-unreachable", error.message, error.node, data=error_data(error)))
+            self.statuses.append(Unreachable.status)
+            raise LineEnded(Unreachable.status)
 
     @cached_property
     def locks(self) -> Locks:
@@ -228,7 +251,7 @@ class Line:
             self._record = replace(
                 state.new_record(verbs, plan.lane, plan.nodes()), stand_in=self.inventory.stand_in
             )
-            self._record_view = RecordView(self._run_folder, secrets)
+            self._record_view = RecordView(self._run_folder, secrets, on_lost=self._record_lost)
             self.view.add(self._record_view)
         self._record_view.add_secrets(secrets)
         self._record.write(self.run_folder, secrets)
@@ -239,7 +262,20 @@ class Line:
 
         assert self._record is not None
         self._record = replace(self._record, ranks=ranks_of(self.around, rendered))
-        self._record.write(self.run_folder, self.around.secrets)
+        self._write_record(self._record)
+
+    def _write_record(self, record: state.RunRecord) -> None:
+        """Keep the record as it is by now; what has been done on the nodes does not depend on it."""
+        try:
+            record.write(self.run_folder, self.around.secrets)
+        except OSError as error:
+            self._record_lost(error)
+
+    def _record_lost(self, error: OSError) -> None:
+        if not self._record_gone:
+            self._record_gone = True
+            self.statuses.append(SystemRefused.status)
+            self.say(f"the run record is incomplete, the run goes on: {SystemRefused.of(error).message}")
 
     def _confirm(self, destroyed: list[str]) -> bool:
         """Ask before something is destroyed, with the locks released while a person thinks."""
@@ -283,8 +319,9 @@ class Line:
                     self.emit(event)
         else:
             self.view.close()
-            sys.stdout.flush()
-            sys.stderr.write(f"error: {error}\n")
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+            complain(f"error: {error}\n")
 
     def _recap(self, status: int) -> None:
         nodes = [n for e in self._events if e.type == "run-start" for n in e.data["nodes"]]
@@ -299,7 +336,7 @@ class Line:
         if self._record is not None:
             data["record"] = str(self.run_folder)
             ended = timestamp(datetime.now(UTC))
-            replace(self._record, ended=ended, status=status).write(self.run_folder, self.around.secrets)
+            self._write_record(replace(self._record, ended=ended, status=status))
         self.emit(Event("recap", data=data))
 
     def close(self) -> None:
@@ -328,6 +365,9 @@ class Line:
         self.statuses.append(4)
         self.around.stop.set()
 
-    def _reader_gone(self) -> None:
+    def _reader_gone(self, error: OSError) -> None:
+        if not isinstance(error, BrokenPipeError):  # a full disk below standard output, not a reader who had enough
+            self.statuses.append(SystemRefused.status)
+            complain(f"error: standard output: {SystemRefused.of(error)}\n")
         if "around" in self.__dict__:
             self.around.stop.set()

@@ -6,10 +6,15 @@ import errno
 import os
 import socket
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sparkyard.errors import UsageError
+from sparkyard.errors import SparkyardError, UsageError
 from sparkyard.model import Inventory
+
+if TYPE_CHECKING:
+    from sparkyard.step_world import Surroundings
 
 INSIDE = Path("/run/sparkyard-lab")
 """Every lab node has it, and nothing else does."""
@@ -24,9 +29,29 @@ def enter_lab(inventory: Inventory) -> None:
         return
     from sparkyard import lab  # noqa: PLC0415
 
-    words = lab.enter_words(inventory.head.name, (sys.executable, *sys.argv), cwd=str(Path.cwd()))
+    try:
+        words = lab.enter_words(inventory.head.name, (sys.executable, *sys.argv), cwd=str(Path.cwd()))
+    except (lab.LabError, KeyError) as error:
+        if isinstance(error, lab.LabError) and not inventory.stand_in:
+            raise
+        raise UsageError(
+            f"this inventory is for a lab, and its head {inventory.head.name} is no node of one here: {error}",
+            next_step="invoke lab.up, or take lab and stand_in out of the inventory",
+        ) from error
     sys.stdout.flush()
     os.execvp(words[0], words)  # noqa: S606 - the same line, one namespace further in
+
+
+def must_be_lab(around: Surroundings, nodes: Iterable[str]) -> None:
+    """Raises UsageError for a node without the lab's marker file; one that does not answer is left to its own steps."""
+    from sparkyard.asking import ask_all  # noqa: PLC0415
+    from sparkyard.facts import file  # noqa: PLC0415
+    from sparkyard.stand_in import marker_question, refuse_outside  # noqa: PLC0415
+
+    asked = marker_question()
+    for node, answers in ask_all(around, dict.fromkeys(nodes, (asked,))).items():
+        if not isinstance(answers, SparkyardError):
+            refuse_outside(node, file(answers, asked))
 
 
 def must_be_head(inventory: Inventory) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sparkyard
-from sparkyard.lab import control, images, inventory, state
+from sparkyard.lab import control, images, inventory, state, tiny_repos
 from sparkyard.lab import node as nodes
 from sparkyard.lab.errors import LabError, program, require_programs, require_root
 from sparkyard.lab.files import keep, replace, sweep
@@ -119,7 +119,7 @@ def prepare(place: Place, report: Report, *, base: bool) -> list[tuple[str, Path
 def _write_common(place: Place, count: int) -> None:
     write_shims(place, program("runc"))
     nodes.make_key(place.keys / "id_ed25519", "sparkyard-lab")
-    place.hub_repos[1].mkdir(exist_ok=True)
+    tiny_repos.write(place.hub_repos[1])
     replace(place.inventory, inventory.text(place.nodes(count)))
     for node in place.nodes(count):
         nodes.make_key(node.folder / "hostkey", node.name)

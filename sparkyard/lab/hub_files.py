@@ -84,6 +84,12 @@ def pointer(sha256: str, size: int) -> bytes:
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n".encode()
 
 
+def commit_id(name: str, rows: Iterable[tuple[str, int, str]]) -> str:
+    """The commit of a repository: a hash of its name and of the path, size and git id of every file, in the order of their paths."""
+    lines = [f"{path}\0{size}\0{oid}" for path, size, oid in rows]
+    return sha1("\n".join([name, *lines]).encode())
+
+
 class Repositories:
     """All repositories below some folders, ``<folder>/<org>/<name>/…``; a changed folder is a new commit."""
 
@@ -100,8 +106,8 @@ class Repositories:
         if root is None:
             return None
         entries = {entry.path: entry for entry in self._entries(root)}
-        lines = [f"{entry.path}\0{entry.size}\0{entry.oid}" for entry in entries.values()]
-        return Snapshot(name, sha1("\n".join([name, *lines]).encode()), entries)
+        rows = ((entry.path, entry.size, entry.oid) for entry in entries.values())
+        return Snapshot(name, commit_id(name, rows), entries)
 
     def by_sha256(self, sha256: str) -> Entry | None:
         """Any large file with that content."""

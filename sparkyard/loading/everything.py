@@ -11,6 +11,7 @@ from sparkyard.loading.overrides import Overrides, read_overrides, refuse_unknow
 from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe, read_recipe
 from sparkyard.loading.variables import OVERRIDABLE
 from sparkyard.model import Inventory, Lane
+from sparkyard.stand_in import stand_in
 
 
 def lane_of_inventory(
@@ -36,7 +37,8 @@ def lane_of_inventory(
     _check_overrides(overrides, file, files, recipes, faults)
     if not isinstance(file, SoundRecipe):
         return None
-    return resolve(inventory, name, file, overrides, faults, sound=sound)
+    lane_found = resolve(inventory, name, file, overrides, faults, sound=sound)
+    return stand_in(lane_found) if inventory.stand_in and not faults.found else lane_found
 
 
 def _read_chosen(recipes: Mapping[str, Path], name: str | None, faults: Faults) -> RecipeFile | None:

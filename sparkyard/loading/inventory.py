@@ -60,6 +60,7 @@ def draft_inventory(
         faults.at(top, "", "no nodes; write them below hosts:")
     overrides = read_overrides(environ, sets, faults)
     values = {host: _values(variables, overrides, faults) for host, variables in merged.host_vars.items()}
+    _refuse_stand_in(values, faults)
     nodes = build_nodes(merged.layout.marks, merged.host_vars, values, environ, faults)
     return _inventory(folder, nodes, merged, values, faults)
 
@@ -126,6 +127,17 @@ def _mirrors(merged: Merged, faults: Faults) -> dict[str, str]:
             )
             break
     return dict(plain) if isinstance(plain, dict) else {}
+
+
+def _refuse_stand_in(values: Mapping[str, Mapping[str, Value]], faults: Faults) -> None:
+    """Stand-ins are for simulated Sparks only; whether the nodes are some is asked of them before anything acts."""
+    for of_host in values.values():
+        stand_in, lab = of_host.get("stand_in"), of_host.get("lab")
+        if stand_in and stand_in.value is True and not (lab and lab.value is True):
+            origin = stand_in.origin
+            faults.add(
+                origin.place, origin.line, "stand_in", "is only for a lab: it needs lab: true beside it"
+            )
 
 
 def _common(values: Mapping[str, Mapping[str, Value]], name: str, kind: type, faults: Faults) -> Any:

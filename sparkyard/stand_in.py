@@ -1,0 +1,140 @@
+"""A lane with stand-ins in place of what only Sparks can run or hold: its image, its checkpoints, its disk and time limits.
+
+Everything else, every word, variable, mount and option of every rank, stays the recipe's own: that is what a stand-in is there to
+prove. Pure. It is used only for an inventory with ``stand_in: true``, whose nodes must all carry the lab's marker file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparkyard.errors import UsageError
+from sparkyard.facts import FileFact, file_question
+from sparkyard.model import Lane
+from sparkyard.plan import Question
+from sparkyard.recipe import (
+    BuildSpec,
+    CheckpointSpec,
+    GitSpec,
+    ImageSpec,
+    LimitsSpec,
+    PatchSpec,
+    Recipe,
+    ServiceSpec,
+    Source,
+)
+
+MARKER = "/run/sparkyard-lab"
+"""Every node of a lab has this file, and nothing else has."""
+BASE = "sparkyard-lab/engine-base:latest"
+DISK = 200_000_000
+LONGEST = 120.0
+"""Seconds: nothing in the lab takes as long as a Spark's real load."""
+SILENCE = 60.0
+
+COMMITS: Mapping[str, str] = {
+    "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": "83643da36f78e47863ddb5d3e0f0860ca8f6b696",
+    "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw": "d1b708385d00d8ca591ba3dda1a0f02319dde13c",
+    "deepseek-ai/DeepSeek-V4.1-Flash": "e6a6d57ad1bdc0af11640d4fe02be43a2e8c9fba",
+    "deepseek-ai/DeepSeek-V4.1-Flash-1017": "e38486c49c053e06326392f0c964b11bca10da55",
+}
+"""The commits of the tiny repositories on the lab's hub (``lab/tiny_repos.py``; a test compares)."""
+
+GIT: dict[str, str] = {}
+"""The commits of the git repositories that the lab keeps in place of real ones: URL → commit."""
+
+
+def stand_in(lane: Lane) -> Lane:
+    """The lane as the lab can run it; a lane made for the lab stays as it is.
+
+    Raises UsageError for a checkpoint that the lab's hub does not have.
+    """
+    if of_the_lab(lane.recipe):
+        return lane
+    return replace(lane, recipe=_recipe(lane.recipe), image_folder=engine_folder())
+
+
+def of_the_lab(recipe: Recipe) -> bool:
+    """Whether the recipe's image is made from the lab's own base."""
+    return recipe.image.build is not None and recipe.image.build.base.startswith("sparkyard-lab/")
+
+
+def engine_folder() -> Path:
+    """The folder with the lab's engines: beside the package, or inside it when it is installed."""
+    package = Path(__file__).resolve().parent
+    clone = package.parent / "recipes" / "lab"
+    return clone if clone.is_dir() else package / "share" / "recipes" / "lab"
+
+
+def _recipe(recipe: Recipe) -> Recipe:
+    changes: dict[str, Any] = {
+        "image": _image(recipe.image),
+        "checkpoints": {name: _checkpoint(spec) for name, spec in recipe.checkpoints.items()},
+        "patches": {name: _patch(spec) for name, spec in recipe.patches.items()},
+        "services": {name: _service(spec) for name, spec in recipe.services.items()},
+        "ready": recipe.ready.model_copy(
+            update={
+                "timeout": min(recipe.ready.timeout, LONGEST),
+                "log_silence": min(recipe.ready.log_silence, SILENCE),
+            }
+        ),
+        "limits": LimitsSpec(memory=recipe.limits.memory, disk=min(recipe.limits.disk, DISK)),
+    }
+    if recipe.scripts is not None:
+        changes["scripts"] = recipe.scripts.model_copy(update={"git": _git(recipe.scripts.git)})
+    return recipe.model_copy(update=changes)
+
+
+def _image(image: ImageSpec) -> ImageSpec:
+    source = Source(kind="chosen", why="the lab's stand-in for it")
+    build = BuildSpec(base=BASE, dockerfile="stand-in/Dockerfile", context=".")
+    return ImageSpec(name=f"{image.name}-stand-in", source=source, build=build)
+
+
+def _checkpoint(spec: CheckpointSpec) -> CheckpointSpec:
+    """The same files at the tiny repository's commit, cut as short as the recipe's own pin."""
+    if spec.repo not in COMMITS:
+        raise UsageError(
+            f"the lab's hub has no stand-in for {spec.repo}; expected one of {', '.join(sorted(COMMITS))}",
+            next_step="add it to sparkyard/lab/tiny_repos.py and sparkyard/stand_in.py",
+        )
+    pin = COMMITS[spec.repo][: len(spec.revision)]
+    return spec.model_copy(update={"revision": pin, "bytes": None})
+
+
+def _patch(spec: PatchSpec) -> PatchSpec:
+    """The text comes from the lab's repository: what it hashes to is locked there."""
+    return spec.model_copy(update={"git": _git(spec.git), "pristine": "", "patched": ""})
+
+
+def _git(spec: GitSpec) -> GitSpec:
+    known = GIT.get(spec.url)
+    return spec.model_copy(update={"commit": known[: len(spec.commit)]}) if known else spec
+
+
+def _service(spec: ServiceSpec) -> ServiceSpec:
+    if spec.gate is None:
+        return spec
+    gate = spec.gate.model_copy(update={"timeout": min(spec.gate.timeout, LONGEST)})
+    return spec.model_copy(update={"gate": gate})
+
+
+# --- where it is allowed --------------------------------------------------------------------------------------------------
+
+
+def marker_question() -> Question:
+    """Asks a node for the lab's marker file."""
+    return file_question(MARKER)
+
+
+def refuse_outside(node: str, fact: FileFact) -> None:
+    """Raises UsageError unless the node is a lab's."""
+    if fact.kind != "regular":
+        raise UsageError(
+            f"stand_in is true in this inventory, and the node has no {MARKER}: it is no node of a lab; no node was changed",
+            next_step="take stand_in out of the inventory, or use one of a lab: invoke lab.up",
+            node=node,
+        )

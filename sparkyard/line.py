@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextlib
 import os
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparkyard import load, selection, state
 from sparkyard.cli import project_folder
 from sparkyard.engine import Engine, Mode
-from sparkyard.errors import SystemRefused, Unreachable, SparkyardError, UsageError, worst
+from sparkyard.errors import SparkyardError, SystemRefused, UsageError, worst
 from sparkyard.events import Event
 from sparkyard.known_hosts import Keys
 from sparkyard.locks import Locks, parse_wait
@@ -31,7 +30,6 @@ from sparkyard.reporting.broken_pipe import complain
 from sparkyard.reporting.jsonline import timestamp
 from sparkyard.signals import Signals
 from sparkyard.step_world import Surroundings
-from sparkyard.verdicts import error_data
 
 if TYPE_CHECKING:
     from sparkyard.rendered import RenderedLane
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
 UNLOCKED = ("status", "logs", "render", "config", "show")
 """Verbs that only look: they take no lock and leave no record."""
 
-STAY = ("config", "render", "show", "init", "up", "down", "status", "shell")
-"""Tasks that need no node (``lab.status`` and ``status`` have one name: the latter enters by itself)."""
+STAY = ("config", "render", "show", "init", "lab_up", "lab_down", "lab_status", "lab_shell")
+"""Tasks that are for the machine outside the lab, or need no node."""
 
 
 class LineEnded(SparkyardError):
@@ -68,7 +66,6 @@ class Line:
         self.began = time.monotonic()
         self.statuses: list[int] = []
         self._events: list[Event] = []
-        self._of_lab: set[str] = set()
         self._manifests: dict[str, Mapping[str, Manifest]] = {}
         self._record: state.RunRecord | None = None
         self._record_gone = False
@@ -192,7 +189,9 @@ class Line:
         chosen = selection.chosen_nodes(self.inventory, self.options.limit)
         plan = plan.chosen(chosen, self.nouns)
         if self.inventory.stand_in:
-            self._must_be_lab(plan)
+            from sparkyard.place import must_be_lab  # noqa: PLC0415
+
+            must_be_lab(self.around, plan.nodes())
         quiet = plan.verb in UNLOCKED or self.options.check
         if not quiet:
             self._open_record(plan, secrets)
@@ -208,22 +207,6 @@ class Line:
             self._record_ranks(rendered)
         if status not in (0, 6):
             raise LineEnded(status)
-
-    def _must_be_lab(self, plan: Plan) -> None:
-        """Stand-ins act only on nodes of a lab; each is asked once a line."""
-        from sparkyard.place import must_be_lab  # noqa: PLC0415
-
-        must_be_lab(self.around, [node for node in plan.nodes() if node not in self._of_lab])
-        self._of_lab |= set(plan.nodes())
-
-    def _lock(self, plan: Plan) -> None:
-        """Lock the plan's nodes. A node that does not answer ends the task, unless the plan goes on without it."""
-        lost = self.locks.take([self.around.shell(node) for node in plan.nodes()])
-        if lost and not plan.partial:
-            for error in lost:
-                self.emit(Event("node-unreachable", error.message, error.node, data=error_data(error)))
-            self.statuses.append(Unreachable.status)
-            raise LineEnded(Unreachable.status)
 
     @cached_property
     def locks(self) -> Locks:
@@ -285,14 +268,14 @@ class Line:
             raise UsageError(
                 "; ".join(destroyed), next_step="type the same line with --yes if that is wanted"
             )
-        shells = [self.around.shell(node.name) for node in self.inventory.nodes]
-        self.locks.release()
+        held = self.locks.release()
         self.view.handle(
             Event("finding", "this would be destroyed or interrupted:", data={"details": destroyed})
         )
         with self._signals.asking():
             answer = input("Type yes to go on: ")
-        self.locks.take(shells)
+        if lost := self.locks.take(held):
+            raise lost[0]
         return answer.strip() == "yes"
 
     # how it ends
@@ -366,7 +349,9 @@ class Line:
         self.around.stop.set()
 
     def _reader_gone(self, error: OSError) -> None:
-        if not isinstance(error, BrokenPipeError):  # a full disk below standard output, not a reader who had enough
+        if not isinstance(
+            error, BrokenPipeError
+        ):  # a full disk below standard output, not a reader who had enough
             self.statuses.append(SystemRefused.status)
             complain(f"error: standard output: {SystemRefused.of(error)}\n")
         if "around" in self.__dict__:

@@ -20,8 +20,9 @@ from invoke.program import Program
 from invoke.tasks import Task
 
 from sparkyard import __version__
-from sparkyard.errors import Interrupted, SparkyardError
+from sparkyard.errors import Interrupted, SparkyardError, SystemRefused, UsageError
 from sparkyard.options import HELP, SHARED, settle
+from sparkyard.reporting.broken_pipe import complain, fill_closed
 
 if TYPE_CHECKING:
     from sparkyard.line import Line
@@ -47,7 +48,7 @@ class LaneTask(Task[Any]):
 def _argument(name: str, default: Any) -> Argument:
     kind = type(default) if isinstance(default, bool | int) else list
     flag = name.replace("_", "-")
-    return Argument(
+    argument = Argument(
         names=SHORT.get(name, (flag,)),
         attr_name=name if name != SHORT.get(name, (flag,))[0] else None,
         kind=kind,
@@ -55,6 +56,9 @@ def _argument(name: str, default: Any) -> Argument:
         help=HELP[flag],
         incrementable=name == "verbose",
     )
+    if kind is list:
+        argument.raw_value = None  # invoke's own [] lets a flag pass whose value was forgotten
+    return argument
 
 
 class LaneExecutor(Executor):
@@ -75,34 +79,45 @@ class LaneExecutor(Executor):
         return calls
 
     def execute(self, *tasks: Any) -> Any:
-        json = any(word == "--json" for word in sys.argv)
+        fill_closed()
         try:
-            result = super().execute(*tasks)
-            status = self._line.finish() if self._line else 0
+            with _expected():
+                result = super().execute(*tasks)
+                status = self._line.finish() if self._line else 0
         except SparkyardError as error:
-            status = self._line.fail(error) if self._line else _usage(error, json)
-            result = None
-        except KeyboardInterrupt:
-            stopped = Interrupted("interrupted; nothing was left running")
-            status = self._line.fail(stopped) if self._line else stopped.status
+            status = self._line.fail(error) if self._line else _usage(error)
             result = None
         finally:
             if self._line is not None:
                 self._line.close()
         if status:
-            sys.stdout.flush()
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
             raise Exit(code=status)
         return result
 
 
-def _usage(error: SparkyardError, json: bool) -> int:
+@contextlib.contextmanager
+def _expected() -> Iterator[None]:
+    """What the machine or the person at it may do at any time, as errors of ours. A traceback is for bugs only."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing was left running") from None
+    except EOFError:
+        raise UsageError("the input ended before the question was answered") from None
+    except OSError as error:
+        raise SystemRefused.of(error) from error
+
+
+def _usage(error: SparkyardError) -> int:
     """An error before there was a line."""
     from sparkyard.report import JsonView, error_events  # noqa: PLC0415
 
-    if json:
+    if "--json" in sys.argv:
         for event in error_events(error):
             JsonView(sys.stdout).handle(event)
-    sys.stderr.write(f"error: {error}\n")
+    complain(f"error: {error}\n")
     return error.status
 
 

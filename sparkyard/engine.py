@@ -118,7 +118,7 @@ class Engine:
             for s in walk.plan.steps
             if s.id in verdicts and is_final(s, walk.plan, changing) and is_bad(verdicts[s.id])
         ]
-        if not bad and (not walk.unreachable or walk.plan.partial):
+        if walk.plan.partial or not (bad or walk.unreachable):
             return False
         for step in walk.plan.steps:
             if step in bad:

@@ -6,6 +6,7 @@ for the person at the keyboard: node, layer, what was seen, what was expected, t
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,27 @@ class SparkyardError(Exception):
 
 class StepFailed(SparkyardError):
     """An action or a check on a node failed."""
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class SystemRefused(SparkyardError):
+    """The machine where sparkyard runs would not do something: a full disk, a folder that may not be written."""
+
+    @classmethod
+    def of(cls, error: OSError) -> SystemRefused:
+        """The same for people: what was seen, where, and what to do."""
+        reason = error.strerror or str(error) or type(error).__name__
+        where = f"{error.filename}: " if error.filename else ""
+        if error.errno in FULL:
+            next_step = "make room (df -h), then type the same line again"
+        elif error.errno in FORBIDDEN:
+            next_step = "make it writable for you, or name another folder"
+        else:
+            next_step = ""
+        return cls(f"{where}{reason}", next_step=next_step)
 
 
 class CouldNotCheck(SparkyardError):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparkyard import load, selection, state
 from sparkyard.cli import project_folder
 from sparkyard.engine import Engine, Mode
-from sparkyard.errors import SparkyardError, SystemRefused, UsageError, worst
+from sparkyard.errors import SparkyardError, SystemRefused, Unreachable, UsageError, worst
 from sparkyard.events import Event
 from sparkyard.known_hosts import Keys
 from sparkyard.locks import Locks, parse_wait
@@ -30,6 +30,7 @@ from sparkyard.reporting.broken_pipe import complain
 from sparkyard.reporting.jsonline import timestamp
 from sparkyard.signals import Signals
 from sparkyard.step_world import Surroundings
+from sparkyard.verdicts import error_data
 
 if TYPE_CHECKING:
     from sparkyard.rendered import RenderedLane
@@ -208,6 +209,14 @@ class Line:
         if status not in (0, 6):
             raise LineEnded(status)
 
+    def _lock(self, plan: Plan) -> None:
+        """Lock the plan's nodes. A node that does not answer ends the task, unless the plan goes on without it."""
+        lost = self.locks.take([self.around.shell(node) for node in plan.nodes()])
+        if lost and not plan.partial:
+            for error in lost:
+                self.emit(Event("node-unreachable", error.message, error.node, data=error_data(error)))
+            raise LineEnded(Unreachable.status)
+
     @cached_property
     def locks(self) -> Locks:
         typed = " ".join((Path(sys.argv[0]).name, *self.verbs))
@@ -289,8 +298,8 @@ class Line:
 
     def fail(self, error: SparkyardError) -> int:
         """Show an error that ended the line; returns its exit status."""
+        self.statuses.append(error.status)
         if not isinstance(error, LineEnded):
-            self.statuses.append(error.status)
             self._show_error(error)
         return self.finish() or error.status
 

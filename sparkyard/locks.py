@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sparkyard.command import Command
-from sparkyard.errors import Interrupted, LockHeld, SparkyardError, StepFailed, UsageError
+from sparkyard.errors import Interrupted, LockHeld, SparkyardError, StepFailed, Unreachable, UsageError
 from sparkyard.guard import node_script
 from sparkyard.world import Completed, Shell
 
@@ -99,20 +99,25 @@ class Locks:
         self._lost = lost
         self._held: dict[str, tuple[NodeLock, threading.Thread]] = {}
 
-    def take(self, shells: Sequence[Shell]) -> None:
-        """Lock every node that is not yet locked by this line. All or nothing.
+    def take(self, shells: Sequence[Shell]) -> list[Unreachable]:
+        """Lock every node that is not yet locked by this line; returns the errors of those that do not answer.
 
-        Raises LockHeld, or Unreachable, of the first node by name that refused.
+        Raises what else the first node that refused has to say (LockHeld); then none is locked.
         """
         new = [shell for shell in shells if shell.node.name not in self._held]
         if not new:
-            return
+            return []
         with ThreadPoolExecutor(len(new)) as pool:
             locks = list(pool.map(self._take, new))
         errors = [lock.error for lock in locks if lock.error]
-        if errors:
+        refused = [error for error in errors if not isinstance(error, Unreachable)]
+        if refused:
             self.release()
-            raise errors[0]
+            raise refused[0]
+        for lock in locks:
+            if lock.error:
+                del self._held[lock.shell.node.name]
+        return [error for error in errors if isinstance(error, Unreachable)]
 
     def _take(self, shell: Shell) -> NodeLock:
         lock = NodeLock(shell)
@@ -126,13 +131,15 @@ class Locks:
                 lock.error = Interrupted("interrupted while waiting for the lock", node=shell.node.name)
         return lock
 
-    def release(self) -> None:
-        """Let go of everything; returns when every node has."""
+    def release(self) -> list[Shell]:
+        """Let go of everything; returns, when every node has, the shells of what was held."""
+        held = [lock.shell for lock, _thread in self._held.values()]
         for lock, _thread in self._held.values():
             lock.release.set()
         for _lock, thread in self._held.values():
             thread.join(10)
         self._held.clear()
+        return held
 
 
 def parse_wait(text: str | None) -> float:

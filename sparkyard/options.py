@@ -68,6 +68,13 @@ def settle(given: Sequence[Mapping[str, Any]]) -> Options:
 
 def _settle(name: str, default: Any, given: Sequence[Mapping[str, Any]]) -> Any:
     values = [flags[name] for flags in given if flags.get(name)]
+    if (default is None or default == ()) and any(not item.strip(" ,") for items in values for item in items):
+        flag = name.replace(
+            "_", "-"
+        )  # as from --limit=$NODES with nothing in it, which must not mean all nodes
+        raise UsageError(
+            f"--{flag} was given without a value; nothing was run", next_step="invoke --help VERB"
+        )
     if isinstance(default, tuple):
         return tuple(item for value in values for item in value)
     if name == "verbose":

@@ -6,6 +6,7 @@ rich is imported only by ``human_view``.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +76,7 @@ class JsonView:
         try:
             self._stream.write(line)
             self._stream.flush()
-        except BrokenPipeError:
+        except OSError:
             let_go(self._stream)
             raise
 
@@ -94,13 +95,22 @@ class JsonView:
 class RecordView:
     """Writes ``events.jsonl`` and one log for each node into the run's folder, masking secrets once more.
 
-    The files are readable by their owner alone. Raises OSError when the folder cannot be written.
+    The files are readable by their owner alone. A record that cannot be written (full disk) must not end a run in its
+    middle: ``on_lost`` is called, once, and nothing more is written.
     """
 
-    def __init__(self, folder: Path, secrets: Sequence[str] = (), now: Now = now_utc) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        secrets: Sequence[str] = (),
+        now: Now = now_utc,
+        on_lost: Callable[[OSError], None] = lambda _error: None,
+    ) -> None:
         self._folder = folder
         self._secrets = tuple(secrets)
         self._now = now
+        self._on_lost = on_lost
+        self._lost = False
         self._files: dict[str, TextIO] = {}
         self._lines = JsonLines(now)
 
@@ -109,16 +119,22 @@ class RecordView:
         self._secrets = (*self._secrets, *secrets)
 
     def handle(self, event: Event) -> None:
-        if "progress" in event.data:  # thousands of lines that say nothing afterwards
+        if "progress" in event.data or self._lost:  # progress: thousands of lines that say nothing afterwards
             return
-        self._write("events.jsonl", self._lines.line(event, self._secrets))
-        if event.node:
-            self._write(f"{event.node}.log", *(f"{line}\n" for line in self._log_lines(event)))
+        try:
+            self._write("events.jsonl", self._lines.line(event, self._secrets))
+            if event.node:
+                self._write(f"{event.node}.log", *(f"{line}\n" for line in self._log_lines(event)))
+        except OSError as error:
+            self._lost = True
+            self._on_lost(error)
 
     def close(self) -> None:
         """Close the files; an event after this opens them again."""
         while self._files:
-            self._files.popitem()[1].close()
+            _name, file = self._files.popitem()
+            with contextlib.suppress(OSError):  # what is still in the buffer of a full disk
+                file.close()
 
     def _write(self, name: str, *lines: str) -> None:
         if name not in self._files:
@@ -140,10 +156,13 @@ class RecordView:
 class MultiView:
     """Lets every view see every event, one at a time, whichever thread it comes from.
 
-    A view whose reader has gone (``| head``) is dropped; ``on_gone`` is called then, once for each, unless all is being closed.
+    A view whose reader has gone (``| head``), or whose stream takes no more (a full disk), is dropped; ``on_gone`` is called
+    then with the error, once for each, unless all is being closed.
     """
 
-    def __init__(self, views: Iterable[View], on_gone: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, views: Iterable[View], on_gone: Callable[[OSError], None] = lambda _error: None
+    ) -> None:
         self._views = list(views)
         self._on_gone = on_gone
         self._one_at_a_time = threading.RLock()
@@ -153,22 +172,22 @@ class MultiView:
             self._views.append(view)
 
     def handle(self, event: Event) -> None:
-        for _view in self._each(lambda view: view.handle(event)):
-            self._on_gone()
+        for error in self._each(lambda view: view.handle(event)):
+            self._on_gone(error)
 
     def close(self) -> None:
         self._each(lambda view: view.close())
 
-    def _each(self, act: Callable[[View], None]) -> list[View]:
-        """Let every view act; returns those whose reader has gone."""
+    def _each(self, act: Callable[[View], None]) -> list[OSError]:
+        """Let every view act; returns the errors of those that are gone."""
         gone = []
         with self._one_at_a_time:
             for view in tuple(self._views):
                 try:
                     act(view)
-                except BrokenPipeError:
+                except OSError as error:
                     self._views.remove(view)
-                    gone.append(view)
+                    gone.append(error)
         return gone
 
 

@@ -17,6 +17,13 @@ class PlainConsole(Console):
         let_go(self.file)
         raise BrokenPipeError
 
+    def _write_buffer(self) -> None:
+        try:
+            super()._write_buffer()
+        except OSError:  # a full disk: what is in the stream's buffer must not be tried again at the end
+            let_go(self.file)
+            raise
+
 
 def make_console(stream: TextIO) -> Console:
     """A console on the stream. rich itself respects NO_COLOR, FORCE_COLOR, TERM and COLUMNS."""

@@ -14,6 +14,9 @@ from sparkyard.reporting.live import LiveArea
 from sparkyard.reporting.meter import Meter
 from sparkyard.tables import Row, folded, known
 
+NARROWEST = 20
+"""Columns below which nothing is folded any narrower."""
+
 
 class HumanView:
     """Shows events in words and colours.
@@ -43,6 +46,10 @@ class HumanView:
         self._rows: list[Row] = []
         self._started = False
 
+    @property
+    def _width(self) -> int:
+        return max(self._console.width, NARROWEST)  # COLUMNS=0 is taken at its word by rich
+
     def handle(self, event: Event) -> None:
         table = str(event.data.get("table", "")) if event.type == "finding" else ""
         if self._rows and table != self._table:
@@ -71,7 +78,7 @@ class HumanView:
             self._meters = {key: meter for key, meter in self._meters.items() if key[0] != event.step}
         if self._area and event.type == "step-start" and not self._verbose:
             return  # its row in the live area says so
-        for line in lines_of(event, self._console.width, self._verbose):
+        for line in lines_of(event, self._width, self._verbose):
             self._print(line)
 
     def _progress(self, event: Event) -> None:
@@ -86,13 +93,13 @@ class HumanView:
             self._area.progress(event, meter)
         elif meter.due(now) and not (ended_before and meter.complete):
             prose = f"{label}: {meter.words()}" if label else meter.words()
-            for text in fold(prose, self._console.width, f"{'':<13}{event.node}  "):
+            for text in fold(prose, self._width, f"{'':<13}{event.node}  "):
                 self._print(((text, "dim"),))
 
     def _print_table(self) -> None:
         rows, self._rows = self._rows, []
         if rows:
-            for number, text in enumerate(folded(self._table, rows, self._console.width)):
+            for number, text in enumerate(folded(self._table, rows, self._width)):
                 self._print(((text, "bold" if number == 0 else ""),))
 
     def _print(self, line: Line) -> None:

@@ -228,17 +228,17 @@ class GoneView:
 def test_a_reader_who_goes_does_not_stop_the_others():
     gone = []
     stream = io.StringIO()
-    views = MultiView([GoneView(), JsonView(stream)], on_gone=lambda: gone.append(True))
+    views = MultiView([GoneView(), JsonView(stream)], on_gone=lambda error: gone.append(type(error)))
     views.handle(happenings.started())
     views.handle(Event("finding", "still here"))
     views.close()
-    assert gone == [True]
+    assert gone == [BrokenPipeError]
     assert len(stream.getvalue().splitlines()) == 2
 
 
 def test_nothing_is_said_of_a_reader_who_goes_at_the_end():
-    gone: list[bool] = []
-    MultiView([GoneView()], on_gone=lambda: gone.append(True)).close()
+    gone: list[type] = []
+    MultiView([GoneView()], on_gone=lambda error: gone.append(type(error))).close()
     assert gone == []
 
 

@@ -8,8 +8,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +23,9 @@ from sparkyard.model import Inventory, Lane, Manifest
 from sparkyard.options import Options
 from sparkyard.plan import Plan
 from sparkyard.recap import count
-from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
+from sparkyard.recording import Recording
+from sparkyard.report import JsonView, MultiView, error_events, human_view
 from sparkyard.reporting.broken_pipe import complain
-from sparkyard.reporting.jsonline import timestamp
 from sparkyard.signals import Signals
 from sparkyard.step_world import Surroundings
 from sparkyard.verdicts import error_data
@@ -68,9 +66,7 @@ class Line:
         self.statuses: list[int] = []
         self._events: list[Event] = []
         self._manifests: dict[str, Mapping[str, Manifest]] = {}
-        self._record: state.RunRecord | None = None
-        self._record_gone = False
-        self._run_folder: Path | None = None
+        self._recording: Recording | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
         self._signals = Signals(self._end_cleanly)
 
@@ -150,15 +146,14 @@ class Line:
     @cached_property
     def around(self) -> Surroundings:
         self.enter()
-        return Surroundings(self.inventory, self.folders.state, self.run_folder, self.keys)
+        return Surroundings(self.inventory, self.folders.state, self.spare_folder, self.keys)
 
     @property
-    def run_folder(self) -> Path:
-        """The run record's folder; a temporary one for lines that must change nothing."""
-        if self._run_folder is None:
+    def spare_folder(self) -> Path:
+        """A temporary folder, for lines that keep no record."""
+        if self._spare is None:
             self._spare = tempfile.TemporaryDirectory(prefix="sparkyard-")
-            self._run_folder = Path(self._spare.name)
-        return self._run_folder
+        return Path(self._spare.name)
 
     # what is told
 
@@ -237,37 +232,23 @@ class Line:
         self.emit(Event("run-start", data=data))
 
     def _open_record(self, plan: Plan, secrets: Sequence[str]) -> None:
-        if self._record is None:
-            verbs = "-".join(dict.fromkeys(self.verbs))
-            self._run_folder = state.make_run_folder(self.folders.runs, verbs, plan.lane)
-            self._record = replace(
-                state.new_record(verbs, plan.lane, plan.nodes()), stand_in=self.inventory.stand_in
-            )
-            self._record_view = RecordView(self._run_folder, secrets, on_lost=self._record_lost)
-            self.view.add(self._record_view)
-        self._record_view.add_secrets(secrets)
-        self._record.write(self.run_folder, secrets)
+        if self._recording is None:
+            stand_in = self.inventory.stand_in
+            self._recording = Recording(self.folders.runs, self.verbs, plan, stand_in, self._record_lost)
+            self.view.add(self._recording.view)
+            self.around.run_folder = self._recording.folder  # what was asked before had a temporary one
+        self._recording.mask(secrets)
 
     def _record_ranks(self, rendered: RenderedLane) -> None:
         """Keep what every rank was started with, as Docker tells it."""
         from sparkyard.ranks import ranks_of  # noqa: PLC0415
 
-        assert self._record is not None
-        self._record = replace(self._record, ranks=ranks_of(self.around, rendered))
-        self._write_record(self._record)
-
-    def _write_record(self, record: state.RunRecord) -> None:
-        """Keep the record as it is by now; what has been done on the nodes does not depend on it."""
-        try:
-            record.write(self.run_folder, self.around.secrets)
-        except OSError as error:
-            self._record_lost(error)
+        assert self._recording is not None
+        self._recording.ranks(ranks_of(self.around, rendered))
 
     def _record_lost(self, error: OSError) -> None:
-        if not self._record_gone:
-            self._record_gone = True
-            self.statuses.append(SystemRefused.status)
-            self.say(f"the run record is incomplete, the run goes on: {SystemRefused.of(error).message}")
+        self.statuses.append(SystemRefused.status)
+        self.say(f"the run record is incomplete, the run goes on: {SystemRefused.of(error).message}")
 
     def _confirm(self, destroyed: list[str]) -> bool:
         """Ask before something is destroyed, with the locks released while a person thinks."""
@@ -291,10 +272,9 @@ class Line:
 
     def finish(self) -> int:
         """The recap and the exit status of a line whose tasks have all run."""
-        status = worst(self.statuses)
         if any(event.type == "run-start" for event in self._events):
-            self._recap(status)
-        return status
+            self._recap(worst(self.statuses))
+        return worst(self.statuses)
 
     def fail(self, error: SparkyardError) -> int:
         """Show an error that ended the line; returns its exit status."""
@@ -325,10 +305,10 @@ class Line:
             "check": self.options.check,
             "stand_in": self.inventory.stand_in,
         }
-        if self._record is not None:
-            data["record"] = str(self.run_folder)
-            ended = timestamp(datetime.now(UTC))
-            self._write_record(replace(self._record, ended=ended, status=status))
+        if self._recording is not None:
+            data["record"] = str(self._recording.folder)
+            self._recording.end(status)
+            data["status"] = worst(self.statuses)
         self.emit(Event("recap", data=data))
 
     def close(self) -> None:

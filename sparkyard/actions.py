@@ -117,6 +117,55 @@ class Prove:
 
 
 @dataclass(frozen=True, slots=True)
+class GitFetch:
+    """Bring a commit of a repository into the bare clone ``folder`` on the head, making the clone when it is not there.
+
+    ``place`` is where it is fetched from: the URL, or what a mirror has instead.
+    """
+
+    url: str
+    commit: str
+    folder: str
+    place: str
+
+    def shown(self) -> str:
+        behind = "" if self.place == self.url else f" (from {self.place})"
+        return f"git fetch {self.url}{behind} into {self.folder} for commit {self.commit}"
+
+
+@dataclass(frozen=True, slots=True)
+class GitTree:
+    """Write the tree of a commit of the bare clone ``clone`` into ``folder`` on the head: whole, or not at all.
+
+    What was in ``folder`` before is gone then.
+    """
+
+    clone: str
+    commit: str
+    folder: str
+
+    def shown(self) -> str:
+        return f"write the tree of {self.commit} from {self.clone} into {self.folder}"
+
+
+@dataclass(frozen=True, slots=True)
+class MakeContext:
+    """Put a build context together on the head: a copy of the folder ``source``, and each tree in a folder of its own in it.
+
+    Older contexts beside ``folder`` that begin with ``prefix`` are removed. The folders of ``trees`` lie below ``folder``.
+    """
+
+    source: str
+    folder: str
+    trees: tuple[GitTree, ...]
+    prefix: str = ""
+
+    def shown(self) -> str:
+        trees = "; ".join(tree.shown() for tree in self.trees)
+        return f"copy {self.source} to {self.folder}; {trees}"
+
+
+@dataclass(frozen=True, slots=True)
 class BuildImage:
     """Build an image on the node with the Docker CLI. ``context`` is a folder of this machine, sent as it is."""
 
@@ -156,13 +205,63 @@ class StartContainer:
 
 @dataclass(frozen=True, slots=True)
 class StopContainer:
-    """Save the container's logs into the run record, stop it within ``grace`` seconds, remove it. Only with our label."""
+    """Save the container's logs into the run record, stop it within ``grace`` seconds, remove it. Only with our label.
+
+    One that a kit's own scripts started has no label: it is stopped only if it has exactly this ``image``.
+    """
 
     container: str
     grace: float
+    image: str = ""
 
     def shown(self) -> str:
         return f"docker stop -t {self.grace:.0f} {self.container} && docker rm {self.container}"
+
+
+@dataclass(frozen=True, slots=True)
+class StartScripts:
+    """Run a kit's own start script on the head, its lines streamed, and watch ``containers`` (node, name) as they appear.
+
+    It is ended when one of them ends or all are silent for longer than ``log_silence``.
+    """
+
+    command: Command
+    containers: tuple[tuple[str, str], ...]
+    log_silence: float
+
+    def shown(self) -> str:
+        return self.command.shown()
+
+
+@dataclass(frozen=True, slots=True)
+class StopScripts:
+    """Run a kit's own stop script. Its failure is said and is no failure of the step: what is left is stopped one by one."""
+
+    command: Command
+
+    def shown(self) -> str:
+        return self.command.shown()
+
+
+@dataclass(frozen=True, slots=True)
+class SaveLogs:
+    """Save the whole log and the state of a container into the run record, and watch it no more."""
+
+    container: str
+
+    def shown(self) -> str:
+        return f"docker logs --timestamps {self.container}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitMemory:
+    """Wait until ``wanted`` bytes of memory are available on the node, for ``timeout`` seconds at most."""
+
+    wanted: int
+    timeout: float
+
+    def shown(self) -> str:
+        return f"wait until {self.wanted / 2**30:.1f} GiB of memory are free, {self.timeout:g} s at most"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +301,17 @@ Action = (
     | Fetch
     | CopyFiles
     | Prove
+    | GitFetch
+    | GitTree
+    | MakeContext
     | BuildImage
     | ShipImage
     | StartContainer
     | StopContainer
+    | StartScripts
+    | StopScripts
+    | SaveLogs
+    | WaitMemory
     | WaitReady
     | Request
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from sparkyard import facts
 from sparkyard.errors import SparkyardError
-from sparkyard.plan import Answers, Question
+from sparkyard.plan import Answers, Question, of_others
 from sparkyard.step_world import Surroundings
 
 
@@ -35,4 +36,14 @@ def ask_all(
             return error
 
     with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
-        return dict(zip(wanted, pool.map(one, wanted), strict=True))
+        found = dict(zip(wanted, pool.map(one, wanted), strict=True))
+    told = {node: answer.discovered for node, answer in found.items() if isinstance(answer, Answers)}
+    return {node: _knowing(answer, told) for node, answer in found.items()}
+
+
+def _knowing(
+    answer: Answers | SparkyardError, told: Mapping[str, Mapping[str, str]]
+) -> Answers | SparkyardError:
+    if isinstance(answer, SparkyardError):
+        return answer
+    return replace(answer, discovered={**of_others(answer.node, told), **answer.discovered})

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
-from sparkyard.actions import Action, StartContainer, StopContainer
+from sparkyard.actions import Action, StopContainer
 from sparkyard.asking import ask, ask_all
 from sparkyard.errors import Interrupted, SparkyardError, Unreachable, worst
 from sparkyard.events import Emit, Event, EventType
-from sparkyard.plan import Answers, Plan, Question, Step, Verdict, joined, with_known
+from sparkyard.plan import Answers, Plan, Question, Step, Verdict, joined, of_others, with_known
 from sparkyard.step_world import StepWorld, Surroundings
 from sparkyard.verdicts import error_data, failure, is_bad, is_final, judged
-from sparkyard.walk import READS, REQUESTS, Walk, changes_nothing, settled
+from sparkyard.walk import READS, REQUESTS, Walk, begun, changes_nothing, settled
 
 ROUNDS = 3
 """How often a step may act before its question must be answered as wanted."""
@@ -63,6 +63,7 @@ class Engine:
             return self._show(walk, verdicts)
         if self._refused(walk, verdicts):
             return worst(walk.statuses)
+        walk.outcomes |= {s.id: "skipped" for s in plan.steps if s.node in walk.unreachable}
         destroyed = [v.destroys for v in verdicts.values() if v.state == "change" and v.destroys]
         if destroyed:
             if not self._confirm(destroyed):
@@ -92,9 +93,9 @@ class Engine:
         return self._with_discovered(ask(self._around, step.node, step.questions))
 
     def _with_discovered(self, answers: Answers) -> Answers:
-        found = {**self._discovered.get(answers.node, {}), **answers.discovered}
-        self._discovered[answers.node] = found
-        return replace(answers, discovered=found)
+        own = {**self._discovered.get(answers.node, {}), **answers.discovered}
+        self._discovered[answers.node] = own
+        return replace(answers, discovered={**of_others(answers.node, self._discovered), **own})
 
     def _unanswered(self, walk: Walk, node: str, error: SparkyardError) -> None:
         if isinstance(error, Interrupted):
@@ -244,8 +245,7 @@ class Engine:
         for action in verdict.actions:
             if self._around.stop.is_set():
                 raise Interrupted("interrupted", node=step.node)
-            if isinstance(action, StartContainer):
-                walk.started.add((step.node, action.container))
+            walk.started |= begun(step.node, action)
             EXECUTORS[type(action)](action, step.node, world)
             with self._results:
                 if not isinstance(action, READS):

@@ -223,7 +223,8 @@ def image(answers: Answers, question: Question) -> ImageFact | None:
 
 @dataclass(frozen=True, slots=True)
 class ContainerFact:
-    """A container on a node. All but ``name``, ``image`` and ``state`` are known only of those with our label.
+    """A container on a node. All but ``name``, ``image`` and ``state`` are known only of those with our label, and of those on
+    record (``scripted``: a kit's scripts started it for us, its labels are those of the record).
 
     ``state`` is Docker's word: created, running, paused, restarting, removing, exited or dead. Times as Docker gives
     them (RFC 3339); ``exit_code`` counts only when it is not running.
@@ -242,6 +243,7 @@ class ContainerFact:
     restarts: int = 0
     health: str = ""
     image_id: str = ""
+    scripted: bool = False
 
     @property
     def lane(self) -> str:
@@ -255,12 +257,16 @@ class ContainerFact:
 
 def containers(answers: Answers) -> tuple[ContainerFact, ...]:
     """Every container of the node. Raises CouldNotCheck when Docker cannot be asked."""
+    from sparkyard.records import records, with_records  # noqa: PLC0415 - they are read from the same answer
+
     answer = _of(answers, CONTAINERS)
     details: dict[str, ContainerFact] = {}
     listed: dict[str, ContainerFact] = {}
     ours: set[str] = set()
     try:
         for line in filter(None, answer.out.splitlines()):
+            if line.startswith('{"sparkyard"'):
+                continue
             if line.startswith("{"):
                 told = json.loads(line)
                 details[told["id"]] = _container(told)
@@ -273,7 +279,8 @@ def containers(answers: Answers) -> tuple[ContainerFact, ...]:
     if answer.status and (not listed or "no such" not in answer.err.lower()):
         raise _unclear(answers, "containers", answer)
     gone = ours - details.keys()  # removed between the two calls
-    return tuple(details.get(id_, fact) for id_, fact in listed.items() if id_ not in gone)
+    found = (details.get(id_, fact) for id_, fact in listed.items() if id_ not in gone)
+    return with_records(found, records(answers))
 
 
 def _container(told: Mapping[str, Any]) -> ContainerFact:

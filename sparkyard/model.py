@@ -191,7 +191,10 @@ class RenderedFile:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A rank's service as it shall run: ``words`` are the whole ``docker run`` with labels, ``hash`` the wanted state."""
+    """A rank's service as it shall run: ``words`` are the whole ``docker run`` with labels, ``hash`` the wanted state.
+
+    A container that a kit's own scripts start has no ``words``.
+    """
 
     node: str
     rank: int

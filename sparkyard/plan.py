@@ -36,7 +36,8 @@ class Answer:
 class Answers:
     """All answers of one node, from one round trip, plus what was discovered on it.
 
-    ``discovered`` holds ``home`` always, and whatever preflight finds (``gid``, ``hcas``, free ports).
+    ``discovered`` holds ``home`` always, and whatever preflight finds (``gid``, ``hcas``, free ports); what other nodes told
+    stands there with their names (``home@spark-2``).
     """
 
     node: str
@@ -57,6 +58,17 @@ def with_known(known: Answers | None, new: Answers) -> Answers:
     if known is None:
         return new
     return Answers(new.node, {**known.given, **new.given}, {**known.discovered, **new.discovered})
+
+
+def of_others(node: str, discovered: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What all nodes but one have told, as that one may name it: ``home@spark-2``."""
+    return {
+        f"{name}@{other}": value
+        for other, told in discovered.items()
+        if other != node
+        for name, value in told.items()
+        if "@" not in name
+    }
 
 
 @dataclass(frozen=True, slots=True)

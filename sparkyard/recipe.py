@@ -40,7 +40,10 @@ class Source(Part):
 
 
 class Setting(Part):
-    """One setting of a lane, changeable from the inventory (``lanes.X.<name>``), the environment and ``--set``."""
+    """One setting of a lane, changeable from the inventory (``lanes.X.<name>``), the environment and ``--set``.
+
+    A ``generated`` secret that nobody sets is made once, and kept in a 0600 file below the head's ``root``.
+    """
 
     default: str | int | float | bool | None
     about: str
@@ -49,6 +52,7 @@ class Setting(Part):
     minimum: float | None = None
     maximum: float | None = None
     secret: bool = False
+    generated: bool = False
 
 
 class CheckpointSpec(Part):

@@ -1,11 +1,12 @@
 """What the templates of a recipe may name, per rank. Pure.
 
 ================================= ===========================================================================================
-``node``, ``head``, ``nodes``     name, rank (in the lane), host, user, root, models, link (address, interface, hcas), vars
+``node``, ``head``, ``nodes``     name, rank (in the lane), host, user, home, root, models, link (address, interface, hcas), vars,
+                                  checkpoints and discovered (of that node: also where another node's file is rendered)
 ``rank``, ``world``, ``peers``    this rank, how many there are, the other nodes
 ``lane``                          the settings by name
 ``env``                           the lane's environment, merged by key
-``checkpoints.<name>``            path (absolute, on this node), commit, repo
+``checkpoints.<name>``            path (absolute, on this node), commit, repo, shards (how many safetensors files)
 ``image.reference``               what ``docker run`` gets
 ``files.<name>.path``             where a rendered file lies on this node
 ``root``                          the lane's own folder on this node: ``<node.root>/lanes/<lane>``
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sparkyard.command import discovered
 from sparkyard.model import Lane, Manifest, Node
 from sparkyard.recipe import CheckpointSpec
 from sparkyard.templating import Discovered, Scope
@@ -31,7 +33,9 @@ def lane_root(lane: Lane, node: Node) -> str:
     return f"{node.root}/lanes/{lane.name}"
 
 
-def node_scope(lane: Lane, node: Node) -> Scope:
+def node_scope(lane: Lane, node: Node, commits: Commits, here: Node) -> Scope:
+    """A node as the files of ``here`` see it: what only it can tell is marked with its name (``<discovered: home@spark-2>``)."""
+    other = "" if node == here else f"@{node.name}"
     link = Scope(
         "node.link",
         {"address": node.link.address, "interface": node.link.interface, "hcas": list(node.link.hcas)},
@@ -41,12 +45,27 @@ def node_scope(lane: Lane, node: Node) -> Scope:
         "rank": lane.rank(node),
         "host": node.host,
         "user": node.user or "",
-        "root": node.root,
-        "models": node.models,
+        "home": discovered(f"home{other}"),
+        "root": told_by(node.root, other),
+        "models": told_by(node.models, other),
         "link": link,
         "vars": Scope("node.vars", node.vars),
+        "checkpoints": checkpoint_scope(lane, node, commits, other),
+        "discovered": Discovered(other),
     }
     return Scope("node", names)
+
+
+def told_by(path: str, other: str) -> str:
+    """The path with the home's mark as that of another node (``@spark-2``)."""
+    return path.replace(discovered("home"), discovered(f"home{other}"))
+
+
+def shards(known: Manifest | str | None) -> str:
+    """How many safetensors files a checkpoint has, or a mark that says that it is not known yet."""
+    if not isinstance(known, Manifest):
+        return "<unlocked: shards>"
+    return str(sum(file.path.endswith(".safetensors") for file in known.files))
 
 
 def commit_of(spec: CheckpointSpec, known: Manifest | str | None) -> str:
@@ -62,20 +81,21 @@ def unlocked(lane: Lane, commits: Commits) -> tuple[str, ...]:
     return tuple(name for name, spec in specs.items() if commit_of(spec, commits.get(name)).startswith("<"))
 
 
-def checkpoint_scope(lane: Lane, node: Node, commits: Commits) -> Scope:
+def checkpoint_scope(lane: Lane, node: Node, commits: Commits, other: str = "") -> Scope:
     """The checkpoints that this node has, and that belong to the lane with its settings."""
     found: dict[str, Any] = {}
     for name, spec in lane.checkpoints.items():
         if node in lane.choose(spec.nodes):
             commit = commit_of(spec, commits.get(name))
-            path = f"{node.models}/{spec.repo.replace('/', '--')}/{commit}"
-            found[name] = Scope(f"checkpoints.{name}", {"path": path, "commit": commit, "repo": spec.repo})
+            path = f"{told_by(node.models, other)}/{spec.repo.replace('/', '--')}/{commit}"
+            about = {"path": path, "commit": commit, "repo": spec.repo, "shards": shards(commits.get(name))}
+            found[name] = Scope(f"checkpoints.{name}", about)
     return Scope("checkpoints", found)
 
 
 def rank_scope(lane: Lane, node: Node, commits: Commits, image: str) -> Scope:
     """Everything but ``env`` and ``files``, which are rendered with it and then added."""
-    scopes = [node_scope(lane, each) for each in lane.nodes]
+    scopes = [node_scope(lane, each, commits, node) for each in lane.nodes]
     rank = lane.rank(node)
     names: dict[str, Any] = {
         "node": scopes[rank],

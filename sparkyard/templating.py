@@ -59,10 +59,16 @@ class Scope(dict[str, Any]):
 
 
 class Discovered:
-    """``discovered.gid`` or ``discovered["gid.rocep1s0f1"]``: the mark of a value that is known only on the node."""
+    """``discovered.gid`` or ``discovered["gid.rocep1s0f1"]``: the mark of a value that is known only on the node.
+
+    ``other`` is ``@name`` for what another node than the rendered one must tell.
+    """
+
+    def __init__(self, other: str = "") -> None:
+        self._other = other
 
     def __getitem__(self, name: str) -> str:
-        return f"<discovered: {name}>"
+        return f"<discovered: {name}{self._other}>"
 
 
 class Strict(StrictUndefined):

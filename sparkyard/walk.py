@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkyard.actions import Action, Prove, Request, WaitReady
+from sparkyard.actions import (
+    Action,
+    Prove,
+    Request,
+    SaveLogs,
+    StartContainer,
+    StartScripts,
+    WaitMemory,
+    WaitReady,
+)
 from sparkyard.plan import Answers, Plan
 
 READS = (Request, WaitReady)
@@ -19,7 +28,14 @@ def changes_nothing(action: Action) -> bool:
     """Whether an action only adds to what we know of a node: requests, and proofs of files that lie in their places."""
     if isinstance(action, Prove):
         return not (action.arrived or action.offered)
-    return isinstance(action, READS)
+    return isinstance(action, (*READS, SaveLogs, WaitMemory))
+
+
+def begun(node: str, action: Action) -> set[tuple[str, str]]:
+    """The containers (node, name) that an action on a node may leave behind."""
+    if isinstance(action, StartScripts):
+        return set(action.containers)
+    return {(node, action.container)} if isinstance(action, StartContainer) else set()
 
 
 @dataclass

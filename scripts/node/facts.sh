@@ -178,16 +178,20 @@ ask_image() {
     limited 8 docker image inspect --format '{"id":{{json .Id}},"labels":{{json .Config.Labels}},"layers":{{json .RootFS.Layers}},"architecture":{{json .Architecture}},"digests":{{json .RepoDigests}},"size":{{json .Size}}}' "$1"
 }
 
-# ask_containers: a line for every container, then the details of those that are ours.
+# ask_containers: the records of containers that a kit's scripts started; a line for every container; the details of ours.
 ask_containers() {
+    containers_records=$HOME/.local/state/sparkyard/started
+    [ ! -d "$containers_records" ] || cat -- "$containers_records"/* 2>/dev/null
     containers_listed=$(limited 8 docker ps --all --no-trunc --format '{{.ID}}|{{.State}}|{{.Names}}|{{.Image}}|{{.Label "sparkyard.lane"}}') || return
     [ -n "$containers_listed" ] || return 0
     printf '%s\n' "$containers_listed"
     IFS=$newline
     set --
     for containers_line in $containers_listed; do
+        containers_name=${containers_line#*|*|}
+        containers_name=${containers_name%%|*}
         case $containers_line in
-        *'|') ;;
+        *'|') [ ! -f "$containers_records/$containers_name" ] || set -- "$@" "${containers_line%%|*}" ;;
         *) set -- "$@" "${containers_line%%|*}" ;;
         esac
     done

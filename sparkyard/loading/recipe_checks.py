@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
-from sparkyard import conditions
+from sparkyard import conditions, provenance
 from sparkyard.loading.marked import Faults, Marked, dotted
 from sparkyard.loading.overrides import RESERVED, variable_of
 from sparkyard.loading.phrases import placeholder, quoted, unknown
@@ -36,7 +36,13 @@ def check_recipe(recipe: Recipe, root: Marked, folder: Path, faults: Faults) -> 
     _services(recipe, say)
     _limits(recipe, say)
     _verify(recipe, say)
+    _sources(recipe, root, faults)
     check_templates(recipe, root, folder, faults)
+
+
+def _sources(recipe: Recipe, root: Marked, faults: Faults) -> None:
+    for lack in provenance.lacks(recipe):
+        faults.at(root.nearest(lack.path), lack.key, lack.message)
 
 
 def _steps(key: str) -> list[str | int]:

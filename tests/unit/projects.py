@@ -89,6 +89,7 @@ stop: {grace: 10}
 limits: {memory: 103079215104, disk: 0}
 rules:
   - {must: lane.context > 0, message: no context, source: here}
+sources: {"*": {kind: chosen, why: a test}}
 """,
     "recipes/a/Dockerfile": "ARG BASE\nFROM ${BASE}\n",
     "recipes/a/a.json.j2": '{"context": {{ lane.context }}}\n',
@@ -106,6 +107,7 @@ services:
   engine: {nodes: all}
 ready: {url: "http://127.0.0.1:8000", model: m, timeout: 600, log_silence: 120}
 stop: {grace: 10}
+sources: {"*": {kind: chosen, why: a test}}
 """
     % ("0" * 64),
 }

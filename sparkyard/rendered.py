@@ -14,6 +14,21 @@ from sparkyard.recipe import CheckSpec
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedTree:
+    """A git source of a build. ``commit`` is 40 hex digits, or a mark when it is not locked yet.
+
+    ``place``: where it is fetched from, behind mirrors. ``clone`` (bare) and ``folder`` (in the context) are on the head.
+    """
+
+    name: str
+    url: str
+    commit: str
+    place: str
+    clone: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedImage:
     """The engine image.
 
@@ -21,9 +36,11 @@ class RenderedImage:
         reference: the name and tag that every rank runs; the tag is made of the build hash or the digest.
         mark: the value of its label ``sparkyard.build`` (64 hex digits) when it is built; empty when it is pulled.
         words: the whole ``docker build`` or ``docker pull``.
-        context: absolute folder of a build, on the machine where sparkyard runs.
+        context: absolute folder of a build, on the head; put together there from ``source`` and ``trees`` if there are any.
         pulled: ``repository@sha256:…`` when it is pulled.
         memory: what a build needs free.
+        source: the recipe's own part of the context.
+        local_base: the base, if it comes from no registry and must be on the head already.
     """
 
     name: str
@@ -33,6 +50,9 @@ class RenderedImage:
     context: str = ""
     pulled: str = ""
     memory: int = 0
+    source: str = ""
+    trees: tuple[RenderedTree, ...] = ()
+    local_base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +77,23 @@ class RenderedReady:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedScripts:
+    """A kit that its own scripts start: the clone on the head, and the words that are run there.
+
+    ``folder`` may start with ``<discovered: home>``; ``worker`` is how the kit's own ssh names each worker: user@address.
+    """
+
+    url: str
+    commit: str
+    folder: str
+    env_file: str
+    start: tuple[str, ...]
+    stop: tuple[str, ...]
+    workers: tuple[str, ...] = ()
+    exceptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedLane:
     """Everything that a lane puts on its nodes.
 
@@ -65,7 +102,7 @@ class RenderedLane:
         order: groups of ranks that start together, one group after the other.
         ports: node → what the port is for → TCP port.
         discovered: names that must be discovered on a node before it can start, by node.
-        unlocked: checkpoints whose commit is not known yet.
+        unlocked: checkpoints by name, and git sources by dotted key, whose commit is not known yet.
     """
 
     lane: str
@@ -79,6 +116,7 @@ class RenderedLane:
     ports: Mapping[str, Mapping[str, int]]
     unlocked: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    scripts: RenderedScripts | None = None
 
     def files_of(self, node: str) -> tuple[RenderedFile, ...]:
         return tuple(file for file in self.files if file.node == node)

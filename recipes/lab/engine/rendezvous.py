@@ -79,11 +79,15 @@ def _beat(peer: socket.socket) -> None:
 
 
 class Rendezvous:
-    """Rank 0's side: waits until all other ranks have joined."""
+    """Rank 0's side: waits until all other ranks have joined.
 
-    def __init__(self, address: str, ranks: int) -> None:
+    ``same`` are values that must be equal on every rank: a rank that says something else ends all of them.
+    """
+
+    def __init__(self, address: str, ranks: int, same: dict[str, Any] | None = None) -> None:
         self.ranks = ranks
         self.address = address
+        self.same = same or {}
         self.joined: set[int] = set()
         self.changed = threading.Condition()
 
@@ -119,6 +123,9 @@ class Rendezvous:
             say(0, f"refused a rank: {problem}")
             send(peer, refused=problem)
             peer.close()
+            if self._differences(rank, hello):
+                say(0, "FATAL all ranks must be started alike")
+                leave(REFUSED)
             return
         send(peer, ranks=self.ranks)
         with self.changed:
@@ -132,15 +139,27 @@ class Rendezvous:
             return f"rank {rank} was started for {hello.get('ranks')} ranks, this one for {self.ranks}"
         if not 0 < rank < self.ranks:
             return f"there is no rank {rank} among {self.ranks}"
-        return f"rank {rank} is here already" if rank in self.joined else ""
+        if rank in self.joined:
+            return f"rank {rank} is here already"
+        return "; ".join(self._differences(rank, hello))
+
+    def _differences(self, rank: int, hello: dict[str, Any]) -> list[str]:
+        told = hello.get("same") or {}
+        return [
+            f"{name} is {told.get(name)!r} on rank {rank} and {value!r} on rank 0"
+            for name, value in self.same.items()
+            if told.get(name) != value
+        ]
 
 
-def join(rank: int, ranks: int, address: str, seconds: float) -> tuple[socket.socket, Any]:
+def join(
+    rank: int, ranks: int, address: str, seconds: float, same: dict[str, Any] | None = None
+) -> tuple[socket.socket, Any]:
     """A follower's side: try until rank 0 answers; its connection."""
     say(rank, f"looking for rank 0 at {address}")
     peer = _keep_trying(lambda: socket.create_connection(split(address), timeout=SILENCE), rank, seconds)
     lines = peer.makefile("rb")
-    send(peer, rank=rank, ranks=ranks)
+    send(peer, rank=rank, ranks=ranks, same=same or {})
     answer = json.loads(lines.readline() or b'{"refused": "rank 0 hung up"}')
     if "refused" in answer:
         say(rank, f"FATAL rank 0 refused: {answer['refused']}")

@@ -13,7 +13,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from typing import Any
 from rendezvous import Rendezvous, end_on_signals, join, leave, say, stay
 
 
-def words() -> argparse.Namespace:
-    """Flags of the recipe, faults of the test."""
+def words(given: Sequence[str]) -> argparse.Namespace:
+    """Flags of the recipe, and behind them the faults of a test."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="", help="accepted and not read")
     parser.add_argument("--alias", default="scripted")
@@ -56,7 +56,7 @@ def words() -> argparse.Namespace:
     serving.add_argument("--no-tools", action="store_true", help="ignore tool_choice")
     serving.add_argument("--no-usage", action="store_true", help="leave usage out of streams")
     serving.add_argument("--reply", default="The capital of France is Paris.")
-    return parser.parse_args([*sys.argv[1:], *shlex.split(os.environ.get("SCRIPT", ""))])
+    return parser.parse_args(given)
 
 
 def example(schema: dict[str, Any]) -> Any:
@@ -89,6 +89,12 @@ def pick_tool(ask: dict[str, Any]) -> dict[str, Any] | None:
     return functions[0] if functions and choice == "required" else None
 
 
+def split_words(text: str) -> list[str]:
+    """The words of a text with the space behind each, as an engine streams tokens."""
+    words = [word + " " for word in text.split()]
+    return [*words[:-1], words[-1].rstrip()] if words else []
+
+
 class Handler(BaseHTTPRequestHandler):
     """The API."""
 
@@ -96,6 +102,7 @@ class Handler(BaseHTTPRequestHandler):
     given: argparse.Namespace
     key = ""
     served = 0
+    thoughts = "reasoning_content"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (its name there)
         if not self.given.silent:
@@ -134,7 +141,11 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/chat/completions":
             self.chat(ask)
         else:
-            self.send(404, {"error": {"message": f"no {self.path}"}})
+            self.post_more(ask)
+
+    def post_more(self, _ask: dict[str, Any]) -> None:
+        """Paths that only some engines have."""
+        self.send(404, {"error": {"message": f"no {self.path}"}})
 
     def allowed(self) -> bool:
         """Whether the key is right, if there is one."""
@@ -153,31 +164,35 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(self.given.first_token)
         tool = None if self.given.no_tools else pick_tool(ask)
         text = "" if tool else self.text(ask)
-        tokens = (
-            []
-            if self.given.no_tokens
-            else [word + " " for word in text.split()][: ask.get("max_tokens") or None]
-        )
-        if tokens:
-            tokens[-1] = tokens[-1].rstrip()
+        thought, tokens = self.tokens(ask, text)
         calls = [self.call(tool)] if tool else []
         prompt = sum(len(str(message.get("content")).split()) for message in ask.get("messages", []))
-        usage = {
-            "prompt_tokens": prompt,
-            "completion_tokens": len(tokens),
-            "total_tokens": prompt + len(tokens),
-        }
+        count = len(thought) + len(tokens) + 8 * len(calls)
+        usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
         if ask.get("stream"):
-            self.stream(ask, tokens, calls, usage)
+            self.stream(ask, self.choices(thought, tokens, calls), usage)
             return
         time.sleep(self.given.token_delay * len(tokens))
         message = {
             "role": "assistant",
             "content": "".join(tokens),
+            **({self.thoughts: "".join(thought)} if thought else {}),
             **({"tool_calls": calls} if calls else {}),
         }
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         self.send(200, {**self.head("chat.completion"), "choices": [choice], "usage": usage})
+
+    def thought(self, _ask: dict[str, Any]) -> str:
+        """What is thought before the answer; this engine does not think."""
+        return ""
+
+    def tokens(self, ask: dict[str, Any], text: str) -> tuple[list[str], list[str]]:
+        """Thoughts and answer, a word a token, together as many as may be."""
+        most = ask.get("max_tokens") or ask.get("max_completion_tokens") or 1 << 30
+        if self.given.no_tokens:
+            return [], []
+        thought = split_words(self.thought(ask))[:most]
+        return thought, split_words(text)[: most - len(thought)]
 
     def text(self, ask: dict[str, Any]) -> str:
         """What the answer says."""
@@ -202,14 +217,14 @@ class Handler(BaseHTTPRequestHandler):
         """What every answer begins with."""
         return {"id": "chatcmpl-lab", "object": kind, "created": int(time.time()), "model": self.given.alias}
 
-    def stream(self, ask: dict[str, Any], tokens: list[str], calls: list[Any], usage: dict[str, int]) -> None:
+    def stream(self, ask: dict[str, Any], choices: Iterator[dict[str, Any]], usage: dict[str, int]) -> None:
         """Server-sent events, one token each."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        for number, choice in enumerate(self.choices(tokens, calls)):
+        for number, choice in enumerate(choices):
             if self.given.drop_after and number >= self.given.drop_after:
                 return
             self.event({**self.head("chat.completion.chunk"), "choices": [choice]})
@@ -218,9 +233,11 @@ class Handler(BaseHTTPRequestHandler):
             self.event({**self.head("chat.completion.chunk"), "choices": [], "usage": usage})
         self.wfile.write(b"data: [DONE]\n\n")
 
-    def choices(self, tokens: list[str], calls: list[Any]) -> Iterator[dict[str, Any]]:
+    def choices(self, thought: list[str], tokens: list[str], calls: list[Any]) -> Iterator[dict[str, Any]]:
         """The deltas of a stream, in order."""
         yield {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+        for token in thought:
+            yield {"index": 0, "delta": {self.thoughts: token}, "finish_reason": None}
         for token in tokens:
             yield {"index": 0, "delta": {"content": token}, "finish_reason": None}
         if calls:
@@ -271,7 +288,7 @@ def boot(given: argparse.Namespace) -> None:
 
 def main() -> None:
     """Boot, join, serve."""
-    given = words()
+    given = words([*sys.argv[1:], *shlex.split(os.environ.get("SCRIPT", ""))])
     end_on_signals(given.rank)
     die_later(given)
     boot(given)

@@ -1,0 +1,101 @@
+"""The API of the engines, with their habits: thinking apart from the answer, forced tools, exact formats, token ids, a key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from scripted import Handler
+from styles import Given
+
+PRODUCT = re.compile(r"(\d{1,6})\s*[*x\u00d7]\s*(\d{1,6})")
+CAPITAL = "The capital of France is Paris."
+THOUGHT = "Let me think about this first."
+REASONING_FIELD = {"vllm": "reasoning"}
+
+
+def thinks(ask: Mapping[str, Any], *, default: bool) -> bool:
+    """Whether this request is to be thought about: its own switch, else an effort that it names, else the server's habit."""
+    switches = ask.get("chat_template_kwargs") or {}
+    for name in ("thinking", "enable_thinking"):
+        if name in switches:
+            return bool(switches[name])
+    effort = ask.get("reasoning_effort", switches.get("reasoning_effort"))
+    if effort in ("none", "off"):
+        return False
+    return True if effort is not None else default
+
+
+def answer(ask: Mapping[str, Any]) -> str:
+    """A plausible reply to the last message: products are worked out, lists of choices are obeyed."""
+    choices = ask.get("guided_choice") or (ask.get("structured_outputs") or {}).get("choice")
+    if choices:
+        return str(choices[0])
+    said = last_text(ask)
+    if product := PRODUCT.search(said):
+        return str(int(product[1]) * int(product[2]))
+    return CAPITAL
+
+
+def last_text(ask: Mapping[str, Any]) -> str:
+    """What was said last, whether as text or in parts."""
+    messages = ask.get("messages") or [{"content": ask.get("prompt", "")}]
+    content = messages[-1].get("content")
+    if isinstance(content, list):
+        return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+class StandIn(Handler):
+    """The scripted API with the habits of the lane's engine."""
+
+    thinking = True
+
+    @classmethod
+    def prepare(cls, given: Given) -> None:
+        """Take on the habits that the rank's words ask for."""
+        cls.thinking = "no_thinking" not in given.facts
+        cls.thoughts = REASONING_FIELD.get(given.style.name, "reasoning_content")
+
+    def do_GET(self) -> None:  # noqa: N802 (its name there)
+        if self.path == "/health" or self.allowed():
+            super().do_GET()
+
+    def thought(self, ask: dict[str, Any]) -> str:
+        return THOUGHT if thinks(ask, default=self.thinking) else ""
+
+    def text(self, ask: dict[str, Any]) -> str:
+        if (ask.get("response_format") or {}).get("type") in {"json_schema", "json_object"}:
+            return super().text(ask)
+        return answer(ask)
+
+    def chat(self, ask: dict[str, Any]) -> None:
+        """Refuses what the engine refuses, then answers."""
+        if ask.get("model") not in (None, self.given.alias):
+            message = f"The model `{ask['model']}` does not exist."
+            self.send(404, {"error": {"message": message, "type": "NotFoundError", "code": 404}})
+            return
+        super().chat(ask)
+
+    def post_more(self, ask: dict[str, Any]) -> None:
+        """Completions of plain text or token ids."""
+        if self.path != "/v1/completions":
+            super().post_more(ask)
+            return
+        prompt = ask.get("prompt", "")
+        count = len(prompt if isinstance(prompt, list) else prompt.split())
+        words = self.tokens({**ask, "chat_template_kwargs": {"thinking": False}}, answer(ask))[1]
+        usage = {"prompt_tokens": count, "completion_tokens": len(words), "total_tokens": count + len(words)}
+        if ask.get("stream"):
+            deltas = ({"index": 0, "text": word, "finish_reason": None} for word in words)
+            self.stream(ask, deltas, usage)
+            return
+        choice = {"index": 0, "text": "".join(words), "finish_reason": "stop"}
+        self.send(200, {**self.head("text_completion"), "choices": [choice], "usage": usage})
+
+
+def described(given: Given) -> str:
+    """The habits in one line, for the log."""
+    return json.dumps({"style": given.style.name, "thinking": StandIn.thinking, "field": StandIn.thoughts})

@@ -1,0 +1,108 @@
+"""What the real engines refuse at boot, and what our recipes treat as a refusal: each check names one fault, or nothing."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from styles import Given
+
+INDEX = "model.safetensors.index.json"
+TENSORFOLDS = ("tensorfold", "tensorfold-native", "tf-dsv41-lanes")
+
+
+def faults(given: Given, environment: Mapping[str, str]) -> Iterator[str]:
+    """Every fault of a rank's surroundings."""
+    yield from given.problems
+    model = Path(given.text("model"))
+    if not given.text("model"):
+        if given.style.name != "generic":
+            yield "no model was named"
+        return
+    yield from model_faults(model)
+    if given.style.name in TENSORFOLDS:
+        yield from tensorfold_faults(given, model, environment)
+    elif given.text("template") and not Path(given.text("template")).is_file():
+        yield f"no chat template at {given.text('template')}"
+
+
+def model_faults(model: Path) -> Iterator[str]:
+    """A folder with a configuration, and every shard that its index names, whole."""
+    if not (model / "config.json").is_file():
+        yield f"no config.json in {model}"
+    if (model / INDEX).is_file():
+        named = json.loads((model / INDEX).read_text())["weight_map"]
+        yield from shard_faults(model / name for name in sorted(set(named.values())))
+
+
+def shard_faults(shards: Iterator[Path]) -> Iterator[str]:
+    for shard in shards:
+        if not shard.is_file():
+            yield f"{shard} is missing"
+        elif (ends := header_end(shard)) != shard.stat().st_size:
+            yield f"{shard} has {shard.stat().st_size} bytes, and its header ends at {ends}"
+
+
+def header_end(shard: Path) -> int:
+    """Where a safetensors file ends by its own header."""
+    with shard.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    return 8 + int(length) + max(ends, default=0)
+
+
+def tensorfold_faults(given: Given, model: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    if given.style.name == "tensorfold" and given.number("world", 1) not in (1, 2):
+        yield f"argument --tp: invalid choice: {given.text('world')} (choose from 1, 2)"
+    if given.style.name != "tf-dsv41-lanes":
+        yield from template_faults(model)
+    yield from engram_faults(model, environment)
+    if environment.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "0") != "0":
+        yield "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE must be 0: fp32 results would change silently"
+
+
+def template_faults(model: Path) -> Iterator[str]:
+    for name in ("tokenizer_config.json", "chat_template.jinja"):
+        if not (model / name).is_file():
+            yield f"no {name} in {model}"
+
+
+def engram_faults(model: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """The real engine only warns and serves worse answers: our recipes call that a failure."""
+    folder = engram_folder(model, environment)
+    if folder is None:
+        yield f"no Engram tables: TF_DS_ENGRAM is not set, and no folder beside {model} has them"
+        return
+    if not (folder / "config.json").is_file():
+        yield f"no config.json in the Engram folder {folder}"
+    if not (folder / INDEX).is_file():
+        yield f"no {INDEX} in the Engram folder {folder}"
+        return
+    placed = json.loads((folder / INDEX).read_text())["weight_map"]
+    tables = {shard for tensor, shard in placed.items() if ".engram.embed." in tensor}
+    if not tables:
+        yield f"the index in {folder} names no Engram tables"
+    yield from shard_faults(folder / name for name in sorted(tables))
+
+
+def engram_folder(model: Path, environment: Mapping[str, str]) -> Path | None:
+    if environment.get("TF_DS_ENGRAM"):
+        return Path(environment["TF_DS_ENGRAM"])
+    beside = sorted(model.parent.iterdir()) if model.parent.is_dir() else []
+    found = (path for path in beside if "Engram" in path.name and any(path.glob("*.safetensors")))
+    return next(found, None)
+
+
+def alike(given: Given, environment: Mapping[str, str]) -> dict[str, object]:
+    """What must be the same on every rank: the engine compares it before it loads."""
+    devices = environment.get("TF_RDMA_DEVICES") or environment.get("NCCL_IB_HCA") or ""
+    told: dict[str, object] = {
+        "--parallel": given.text("parallel", "auto"),
+        "the number of RDMA devices": len([name for name in devices.split(",") if name]),
+    }
+    if given.style.name == "tensorfold":
+        told["--vision"] = given.text("vision", "off")
+    return told

@@ -24,6 +24,14 @@ def download(line: Line) -> None:
     download(line)
 
 
+@task(klass=LaneTask, help={"refresh": "take what moved since it was locked as it is now"})
+def lock(line: Line, refresh: bool = False) -> None:
+    """Resolve the lane's pins to commits, digests and files; show them; keep them after a yes."""
+    from sparkyard.locking import lock
+
+    lock(line, refresh)
+
+
 @task(klass=LaneTask)
 def build(line: Line) -> None:
     """Build or pull the engine image, and ship it to the workers whose layers differ."""
@@ -166,5 +174,5 @@ for name, body in (("up", lab_up), ("down", lab_down), ("status", lab_status), (
     lab.add_task(body, name=name)
 
 namespace = Collection(
-    download, build, start, verify, stop, restart, status, logs, config, render, init, trust, adopt, lab
+    lock, download, build, start, verify, stop, restart, status, logs, config, render, init, trust, adopt, lab
 )

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def entries(context: Path) -> Iterator[tuple[str, str, str]]:
@@ -36,8 +37,19 @@ def entries(context: Path) -> Iterator[tuple[str, str, str]]:
                 yield name, kind, hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def build_hash(context: Path, dockerfile: Path, base: str, arguments: Mapping[str, str]) -> str:
-    """The hash of everything that goes into the build: 64 hex digits. Raises as ``entries`` does."""
+def build_hash(
+    context: Path,
+    dockerfile: Path,
+    base: str,
+    arguments: Mapping[str, str],
+    commits: Mapping[str, str] | None = None,
+) -> str:
+    """The hash of everything that goes into the build: 64 hex digits. Raises as ``entries`` does.
+
+    ``commits``: the git sources, by the name of their folder in the context.
+    """
     text = hashlib.sha256(dockerfile.read_bytes()).hexdigest()
-    parts = [text, base, sorted(arguments.items()), [list(entry) for entry in entries(context)]]
+    parts: list[Any] = [text, base, sorted(arguments.items()), [list(entry) for entry in entries(context)]]
+    if commits:
+        parts.append(sorted(commits.items()))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

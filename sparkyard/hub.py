@@ -30,7 +30,7 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type:
 
 from sparkyard.errors import StepFailed
 from sparkyard.hub_refusals import Refusal, RevisionMissing
-from sparkyard.manifest import COMMIT, refuse_unsafe, wanted
+from sparkyard.manifest import COMMIT, is_content, refuse_unsafe, wanted
 from sparkyard.model import Manifest, RemoteFile
 from sparkyard.patience import Patience, Wait, told_to_wait, waiting
 
@@ -141,6 +141,28 @@ class Hub:
         return StepFailed(
             f"{self.endpoint} answered {response.status_code} where a file of {manifest.repo} was expected"
         )
+
+    def read(self, manifest: Manifest, file: RemoteFile, start: int = 0, stop: int | None = None) -> bytes:
+        """The bytes of a small file, compared with its hash, or those from ``start`` up to ``stop`` of any file, as they come.
+
+        Raises StepFailed, each cause with its own message, also for bytes that are not what the listing says.
+        """
+        last = (file.size if stop is None else stop) - 1
+        headers = {**self.headers(), "Range": f"bytes={start}-{last}"} if last >= start else self.headers()
+
+        def get() -> bytes:
+            with httpx2.Client(follow_redirects=True, timeout=60) as client:
+                response = client.get(self.url(manifest, file), headers=headers)
+            hf_raise_for_status(response)
+            return response.content if response.status_code == 206 else response.content[start : last + 1]
+
+        content = self._ask(get, manifest.repo, manifest.commit)
+        whole = (start, last) == (0, file.size - 1)
+        if len(content) != last + 1 - start or (whole and not is_content(file, content)):
+            raise StepFailed(
+                f"{self.endpoint} gave other bytes of {file.path} than its listing of {manifest.repo} says"
+            )
+        return content
 
     def _ask(self, question: Callable[[], Answer], repo: str, revision: str) -> Answer:
         """Ask; wait when told to; try again a few times when the hub or the network fails."""

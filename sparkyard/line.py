@@ -31,6 +31,7 @@ from sparkyard.step_world import Surroundings
 from sparkyard.verdicts import error_data
 
 if TYPE_CHECKING:
+    from sparkyard.lock import Lock
     from sparkyard.rendered import RenderedLane
 
 UNLOCKED = ("status", "logs", "render", "config", "show")
@@ -65,7 +66,7 @@ class Line:
         self.began = time.monotonic()
         self.statuses: list[int] = []
         self._events: list[Event] = []
-        self._manifests: dict[str, Mapping[str, Manifest]] = {}
+        self._locked: dict[str, Lock] = {}
         self._recording: Recording | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
         self._signals = Signals(self._end_cleanly)
@@ -97,25 +98,26 @@ class Line:
             sets=self.options.set,
         )
 
-    def manifests(self, lane: Lane) -> Mapping[str, Manifest]:
-        """The files of the lane's checkpoints, from the lock, or from the hub when nothing is locked yet."""
-        from sparkyard.patience import waiting  # noqa: PLC0415
-        from sparkyard.resolve import manifests_for  # noqa: PLC0415
+    def locked(self, lane: Lane) -> Lock:
+        """What the lane's pins are: from the lock, or asked for, shown and kept when there is none yet."""
+        from sparkyard.locking import ensured  # noqa: PLC0415
 
-        if lane.name not in self._manifests:
+        if lane.name not in self._locked:
             self.enter()  # the hub may be reachable only from the head
-            wait = waiting(self.around.stop)
-            self._manifests[lane.name] = manifests_for(
-                lane, write=not self.options.check, say=self.say, wait=wait
-            )
-        return self._manifests[lane.name]
+            self._locked[lane.name] = ensured(self, lane)
+        return self._locked[lane.name]
+
+    def manifests(self, lane: Lane) -> Mapping[str, Manifest]:
+        """The files of the lane's checkpoints, locked."""
+        return {name: locked.manifest for name, locked in self.locked(lane).checkpoints.items()}
 
     def rendered(self, lane: Lane) -> RenderedLane:
         """The lane as it shall be on its nodes; what is not locked yet stays a mark."""
         from sparkyard.render import render_lane  # noqa: PLC0415
-        from sparkyard.resolve import known_manifests  # noqa: PLC0415
+        from sparkyard.resolve import known_lock  # noqa: PLC0415
 
-        return render_lane(lane, self._manifests.get(lane.name) or known_manifests(lane))
+        lock = self._locked.get(lane.name) or known_lock(lane)
+        return render_lane(lane, {name: locked.manifest for name, locked in lock.checkpoints.items()}, lock)
 
     @cached_property
     def folders(self) -> state.Folders:
@@ -262,11 +264,15 @@ class Line:
         self.view.handle(
             Event("finding", "this would be destroyed or interrupted:", data={"details": destroyed})
         )
-        with self._signals.asking():
-            answer = input("Type yes to go on: ")
+        answer = self.typed("Type yes to go on: ")
         if lost := self.locks.take(held):
             raise lost[0]
-        return answer.strip() == "yes"
+        return answer == "yes"
+
+    def typed(self, question: str) -> str:
+        """What a person at the terminal answers."""
+        with self._signals.asking():
+            return input(question).strip()
 
     # how it ends
 

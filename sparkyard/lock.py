@@ -1,21 +1,26 @@
-"""The lock of a lane: every pin of its checkpoints resolved to a commit and a list of files. Read and written here, resolved elsewhere."""
+"""The lock of a lane: every pin resolved, to commits, digests and lists of files. Read and written here, resolved elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sparkyard.errors import ConfigError, Fault
-from sparkyard.manifest import COMMIT, file_fault
+from sparkyard.manifest import COMMIT, SHA256, file_fault
 from sparkyard.model import Manifest, RemoteFile
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Version 1 knew checkpoints alone."""
+Entry = TypeVar("Entry")
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +32,62 @@ class Locked:
     patterns: tuple[str, ...] = ()
 
 
-Lock = Mapping[str, Locked]
-"""Checkpoint name → what it was resolved to."""
+@dataclass(frozen=True, slots=True)
+class LockedGit:
+    """A git repository: its URL as the recipe names it, the commit that was asked for, and all 40 hex digits of it."""
+
+    url: str
+    asked: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockedImage:
+    """An image: its reference as the recipe names it, and the digest (``sha256:`` and 64 hex digits) that it had."""
+
+    reference: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockedFile:
+    """A text that is fetched and edited: the sha256 of both states."""
+
+    pristine: str
+    patched: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Everything that is locked for a lane.
+
+    ``checkpoints`` and ``files`` (patches) go by name, ``git`` and ``images`` by the dotted key of the recipe
+    (``image.build.git.tensorfold``, ``image.build.base``).
+    """
+
+    checkpoints: Mapping[str, Locked] = field(default_factory=dict)
+    git: Mapping[str, LockedGit] = field(default_factory=dict)
+    images: Mapping[str, LockedImage] = field(default_factory=dict)
+    files: Mapping[str, LockedFile] = field(default_factory=dict)
+
+    def over(self, under: Lock) -> Lock:
+        """This lock, with what it lacks from another one."""
+        return Lock(
+            {**under.checkpoints, **self.checkpoints},
+            {**under.git, **self.git},
+            {**under.images, **self.images},
+            {**under.files, **self.files},
+        )
 
 
 def format_lock(lock: Lock) -> str:
     """The text of a lock file; the same lock always gives the same text."""
-    body = {"version": VERSION, "checkpoints": {name: _entry(lock[name]) for name in sorted(lock)}}
+    body: dict[str, Any] = {"version": VERSION}
+    body["checkpoints"] = {name: _entry(lock.checkpoints[name]) for name in sorted(lock.checkpoints)}
+    for part in ("git", "images", "files"):
+        entries = getattr(lock, part)
+        if entries:
+            body[part] = {key: asdict(entries[key]) for key in sorted(entries)}
     return json.dumps(body, indent=1, ensure_ascii=True) + "\n"
 
 
@@ -53,26 +107,36 @@ def _file_entry(file: RemoteFile) -> dict[str, Any]:
     return {"path": file.path, "size": file.size, **kind}
 
 
-def parse_lock(text: str, place: str) -> dict[str, Locked]:
+def parse_lock(text: str, place: str) -> Lock:
     """The lock in ``text``; ``place`` names its file in faults. Raises ConfigError with every fault."""
     next_step = f"restore {place} from its last commit, or delete it to resolve the pins anew"
     try:
         body = json.loads(text)
-        if body["version"] != VERSION:
-            raise ConfigError(
-                [Fault(place, 0, "version", f"is {body['version']!r}, this sparkyard reads {VERSION}")]
-            )
-        lock = {name: _parse_entry(entry) for name, entry in body["checkpoints"].items()}
+        if body["version"] not in READABLE:
+            words = f"is {body['version']!r}, this sparkyard reads {' and '.join(map(str, READABLE))}"
+            raise ConfigError([Fault(place, 0, "version", words)])
+        lock = _parse(body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             [Fault(place, 0, "", f"is not a lock file: {error!r}")], next_step=next_step
         ) from error
-    faults = [
-        Fault(place, 0, key, why) for name, locked in lock.items() for key, why in _faults(name, locked)
-    ]
+    faults = [Fault(place, 0, key, why) for key, why in _faults(lock)]
     if faults:
         raise ConfigError(faults, next_step=next_step)
     return lock
+
+
+def _parse(body: Mapping[str, Any]) -> Lock:
+    def part(name: str, kind: Callable[..., Entry], *keys: str) -> dict[str, Entry]:
+        entries = body.get(name, {}).items()
+        return {str(key): kind(*(str(entry[field]) for field in keys)) for key, entry in entries}
+
+    return Lock(
+        {name: _parse_entry(entry) for name, entry in body["checkpoints"].items()},
+        part("git", LockedGit, "url", "asked", "commit"),
+        part("images", LockedImage, "reference", "digest"),
+        part("files", LockedFile, "pristine", "patched"),
+    )
 
 
 def _parse_entry(entry: Mapping[str, Any]) -> Locked:
@@ -84,14 +148,30 @@ def _parse_entry(entry: Mapping[str, Any]) -> Locked:
     return Locked(str(entry["revision"]), manifest, tuple(map(str, entry.get("patterns", ()))))
 
 
-def _faults(name: str, locked: Locked) -> list[tuple[str, str]]:
-    key = f"checkpoints.{name}"
-    faults = [] if COMMIT.fullmatch(locked.manifest.commit) else [(f"{key}.commit", "is not a 40-hex commit")]
-    wrong = [(file.path, file_fault(file)) for file in locked.manifest.files]
-    return faults + [(f"{key}.files", f"{path!r} {fault}") for path, fault in wrong if fault]
+def _faults(lock: Lock) -> Iterator[tuple[str, str]]:
+    """(key, what is wrong with it) of everything that must not be used."""
+    for name, locked in lock.checkpoints.items():
+        yield from _checkpoint_faults(name, locked.manifest)
+    for key, git in lock.git.items():
+        if not (COMMIT.fullmatch(git.commit) and git.commit.startswith(git.asked)):
+            yield f"git.{key}.commit", f"is not a 40-hex commit that begins with {git.asked!r}"
+    for key, image in lock.images.items():
+        if not DIGEST.fullmatch(image.digest):
+            yield f"images.{key}.digest", "is not sha256: and 64 hex digits"
+    for name, text in lock.files.items():
+        if not (SHA256.fullmatch(text.pristine) and SHA256.fullmatch(text.patched)):
+            yield f"files.{name}", "is not two sha256 of 64 hex digits"
 
 
-def read_lock(path: Path) -> dict[str, Locked] | None:
+def _checkpoint_faults(name: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    if not COMMIT.fullmatch(manifest.commit):
+        yield f"checkpoints.{name}.commit", "is not a 40-hex commit"
+    for file in manifest.files:
+        if fault := file_fault(file):
+            yield f"checkpoints.{name}.files", f"{file.path!r} {fault}"
+
+
+def read_lock(path: Path) -> Lock | None:
     """The lock in a file, None when there is no file. Raises ConfigError for a damaged one."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -49,6 +49,14 @@ def digest(file: RemoteFile) -> str:
     return f"sha256:{file.sha256}" if file.sha256 else f"blob:{file.blob}"
 
 
+def is_content(file: RemoteFile, content: bytes) -> bool:
+    """Whether these bytes are the file's."""
+    if file.sha256:
+        return hashlib.sha256(content).hexdigest() == file.sha256
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
+    return blob.hexdigest() == file.blob
+
+
 def path_fault(path: str) -> str:
     """Why a path from a listing must not be used, or nothing. Listings may come from strangers."""
     parts = path.split("/")

@@ -5,18 +5,21 @@ Every fault of every rank is collected; there is one ConfigError with all of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sparkyard import docker_words
-from sparkyard.build_context import build_hash
 from sparkyard.errors import ConfigError
-from sparkyard.model import Lane
+from sparkyard.kept import Kept
+from sparkyard.lock import Lock
+from sparkyard.model import Lane, Node
+from sparkyard.pins import unlocked_pins
 from sparkyard.recipe import CheckSpec
+from sparkyard.render_image import ImageRendering
+from sparkyard.render_kept import kept_folders
 from sparkyard.render_rank import Rank, RankRendering
+from sparkyard.render_scripts import ScriptsRendering
 from sparkyard.rendered import RenderedImage, RenderedLane, RenderedReady
 from sparkyard.scopes import Commits, rank_scope, unlocked
 from sparkyard.templating import Scope, Templates
@@ -24,13 +27,14 @@ from sparkyard.templating import Scope, Templates
 RECIPE = "recipe.yml"
 
 
-def render_lane(lane: Lane, commits: Commits) -> RenderedLane:
+def render_lane(lane: Lane, commits: Commits, lock: Lock | None = None) -> RenderedLane:
     """The lane with all its templates rendered.
 
-    ``commits`` holds what the lock knows of each checkpoint; one that is missing renders as ``<unlocked: revision>``.
+    ``commits`` holds what the lock knows of each checkpoint, ``lock`` what it knows of git sources and images; what is missing
+    renders as ``<unlocked: revision>``, a base image as the recipe names it.
     Raises ConfigError with every fault of the recipe's templates and rules, on every rank.
     """
-    rendering = Rendering(lane, commits)
+    rendering = Rendering(lane, commits, lock or Lock())
     rendered = rendering.run()
     faults = rendering.templates.faults()
     if faults:
@@ -45,7 +49,7 @@ def line_finder(path: Path) -> Any:
     def find(key: str) -> int:
         if not lines and path.is_file():
             lines[""] = 1
-            _collect(yaml.compose(path.read_text()), "", lines)
+            _collect(yaml.compose(path.read_text(encoding="utf-8")), "", lines)
         while key not in lines and "." in key:
             key = key.rpartition(".")[0]
         return lines.get(key, 0) if key else 0
@@ -68,8 +72,8 @@ def _collect(node: Any, key: str, lines: dict[str, int]) -> None:
 class Rendering:
     """Renders one lane; ``templates`` collects its faults."""
 
-    def __init__(self, lane: Lane, commits: Commits) -> None:
-        self.lane, self.commits, self.recipe = lane, commits, lane.recipe
+    def __init__(self, lane: Lane, commits: Commits, lock: Lock) -> None:
+        self.lane, self.commits, self.recipe, self.lock = lane, commits, lane.recipe, lock
         recipe = lane.recipe_folder / RECIPE
         shared = lane.recipe_folder.parent.parent / "templates"
         self.templates = Templates(str(recipe), (lane.recipe_folder, shared), line_finder(recipe))
@@ -78,65 +82,41 @@ class Rendering:
     def run(self) -> RenderedLane:
         image = self.image()
         ranks = [self.ranks.rank(number, node, image) for number, node in enumerate(self.lane.nodes)]
+        scripts = None
+        if self.recipe.scripts is not None:
+            kit = ScriptsRendering(self.lane, self.recipe.scripts, self.templates, ranks)
+            scripts = kit.run()
+            made = kit.containers(scripts, image)
+        else:
+            made = tuple(container for rank in ranks for container in rank.containers)
         self.rules(ranks)
         head = ranks[0].scope
         return RenderedLane(
             lane=self.lane.name,
             image=image,
             files=tuple(file for rank in ranks for file in rank.files.values()),
-            containers=tuple(container for rank in ranks for container in rank.containers),
+            containers=made,
             gates=self.ranks.gates,
             order=self.order(),
             ready=self.ready(head),
             checks=tuple(self.check(n, check, head) for n, check in enumerate(self.recipe.verify)),
             ports={rank.node.name: self.ports(rank.scope) for rank in ranks},
-            unlocked=unlocked(self.lane, self.commits),
+            unlocked=(*unlocked(self.lane, self.commits), *unlocked_pins(self.lane, self.lock)),
+            kept={node.name: self.kept(node) for node in self.lane.nodes},
             secrets=self.ranks.secrets,
+            scripts=scripts,
         )
 
     # image
 
     def image(self) -> RenderedImage:
-        spec, scope = self.recipe.image, rank_scope(self.lane, self.lane.head, self.commits, "")
-        if spec.build is None:
-            assert spec.pull is not None
-            pulled = f"{self.templates.text('image.pull.repository', spec.pull.repository, scope)}@{spec.pull.digest}"
-            tag = f"sparkyard/{spec.name}:{spec.pull.digest.removeprefix('sha256:')[:12]}"
-            return RenderedImage(spec.name, tag, ("docker", "pull", pulled), pulled=pulled)
-        key, build = "image.build", spec.build
-        base = self.templates.text(f"{key}.base", build.base, scope)
-        arguments = {n: self.templates.text(f"{key}.args.{n}", v, scope) for n, v in build.args.items()}
-        for name, value in (("base", base), *arguments.items()):
-            self.ranks.visible(f"{key}.{name}", (value,), scope)
-        context = (self.lane.build_folder / build.context).resolve()
-        dockerfile = (self.lane.build_folder / build.dockerfile).resolve()
-        mark = self.build_mark(context, dockerfile, base, arguments)
-        reference = f"sparkyard/{spec.name}:{mark[:12]}"
-        words = docker_words.build(
-            reference=reference,
-            mark=mark,
-            base=base,
-            arguments=arguments,
-            dockerfile=str(dockerfile),
-            context=str(context),
-        )
-        return RenderedImage(spec.name, reference, words, mark, str(context), memory=build.memory)
-
-    def build_mark(self, context: Path, dockerfile: Path, base: str, arguments: Mapping[str, str]) -> str:
-        if not context.is_relative_to(self.lane.build_folder.resolve()):
-            self.templates.fault("image.build.context", "points outside of the recipe's folder")
-        elif not dockerfile.is_file():
-            self.templates.fault(
-                "image.build.dockerfile", f"there is no {dockerfile.name} in {dockerfile.parent}"
-            )
-        else:
-            try:
-                return build_hash(context, dockerfile, base, arguments)
-            except (ValueError, OSError) as error:
-                self.templates.fault("image.build.context", str(error))
-        return "0" * 64
+        scope = rank_scope(self.lane, self.lane.head, self.commits, "")
+        return ImageRendering(self.lane, self.lock, scope, self.templates, self.ranks.visible).image()
 
     # the whole lane
+
+    def kept(self, node: Node) -> tuple[Kept, ...]:
+        return kept_folders(self.lane, node, self.commits, self.templates)
 
     def ports(self, scope: Scope) -> dict[str, int]:
         found = {

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkyard.kept import Kept
 from sparkyard.model import Container, RenderedFile
 from sparkyard.recipe import CheckSpec
 
@@ -80,9 +81,11 @@ class RenderedReady:
 class RenderedScripts:
     """A kit that its own scripts start: the clone on the head, and the words that are run there.
 
+    ``source`` is the recipe's URL, ``url`` where it is fetched from (a mirror's, if there is one).
     ``folder`` may start with ``<discovered: home>``; ``worker`` is how the kit's own ssh names each worker: user@address.
     """
 
+    source: str
     url: str
     commit: str
     folder: str
@@ -101,6 +104,7 @@ class RenderedLane:
         containers: in rank order; ``gates`` by container name.
         order: groups of ranks that start together, one group after the other.
         ports: node → what the port is for → TCP port.
+        kept: node → the folders there that outlive the services.
         discovered: names that must be discovered on a node before it can start, by node.
         unlocked: checkpoints by name, and git sources by dotted key, whose commit is not known yet.
     """
@@ -115,6 +119,7 @@ class RenderedLane:
     checks: tuple[CheckSpec, ...]
     ports: Mapping[str, Mapping[str, int]]
     unlocked: tuple[str, ...] = ()
+    kept: Mapping[str, tuple[Kept, ...]] = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     scripts: RenderedScripts | None = None
 

@@ -1,20 +1,15 @@
-"""Manifests of a lane's checkpoints: from its lock, else asked from the hub once and locked."""
+"""What is locked for a lane, and what is not: the person's lock, then the recipe's, each only for the pin it was made for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sparkyard.errors import SparkyardError
-from sparkyard.lock import Locked, read_lock, write_lock
+from sparkyard.lock import Lock, Locked, read_lock
 from sparkyard.manifest import COMMIT, wanted
 from sparkyard.model import Lane, Manifest
-from sparkyard.patience import Wait
+from sparkyard.pins import git_commit, git_specs, needs_digest
 from sparkyard.recipe import CheckpointSpec
-
-if TYPE_CHECKING:
-    from sparkyard.hub import Hub
+from sparkyard.render_image import base_reference
 
 RECIPE_LOCK = "recipe.lock.json"
 
@@ -24,43 +19,52 @@ def own_lock_path(lane: Lane) -> Path:
     return lane.inventory.folder / "locks" / f"{lane.name}.json"
 
 
-def manifests_for(
-    lane: Lane,
-    *,
-    write: bool = True,
-    say: Callable[[str], None] = lambda line: None,
-    wait: Wait | None = None,
-) -> dict[str, Manifest]:
-    """The files of every checkpoint of the lane, by name.
+def known_lock(lane: Lane) -> Lock:
+    """Everything that is locked for the lane's pins as they are now, without any network.
 
-    A lock of the same repository, revision and patterns is used without any network. What it lacks is asked from the hub, and the
-    answer is kept in ``<inventory>/locks/<lane>.json`` when ``write`` (not under ``--check``); each such answer is said.
-
-    Raises ConfigError for a damaged lock, StepFailed (each cause in its own words) when the hub must be asked and cannot be.
+    An entry that was made for another pin is left out. Raises ConfigError for a damaged lock.
     """
-    own_path = own_lock_path(lane)
-    own = read_lock(own_path) or {}
-    result = known_manifests(lane)
-    resolved: dict[str, Locked] = {}
-    for name, spec in lane.checkpoints.items():
-        if name not in result:
-            found = _ask(lane, name, spec, own.get(name), say, wait)
-            resolved[name] = Locked(spec.revision, found, tuple(spec.files))
-            result[name] = found
-    if resolved and write:
-        write_lock(own_path, {**own, **resolved})
-    return {name: result[name] for name in lane.checkpoints}
+    own, shipped = (
+        read_lock(own_lock_path(lane)) or Lock(),
+        read_lock(lane.recipe_folder / RECIPE_LOCK) or Lock(),
+    )
+    return fitting(lane, own).over(fitting(lane, shipped))
+
+
+def fitting(lane: Lane, lock: Lock) -> Lock:
+    """The entries of a lock that were made for the lane's pins as they are now."""
+    manifests = {name: from_lock(lock.checkpoints.get(name), spec) for name, spec in lane.checkpoints.items()}
+    specs, references = git_specs(lane.recipe), image_references(lane)
+    git = {
+        key: lock.git[key]
+        for key, spec in specs.items()
+        if key in lock.git and git_commit(spec, lock.git[key])
+    }
+    return Lock(
+        {name: Locked(lane.checkpoints[name].revision, found, tuple(lane.checkpoints[name].files))
+         for name, found in manifests.items() if found is not None},
+        {key: entry for key, entry in git.items() if entry.commit == git_commit(specs[key], entry)},
+        {key: lock.images[key] for key, name in references.items() if key in lock.images and lock.images[key].reference == name},
+        {name: entry for name, entry in lock.files.items() if name in lane.recipe.patches},
+    )  # fmt: skip
 
 
 def known_manifests(lane: Lane) -> dict[str, Manifest]:
     """The files of the checkpoints that are locked, without any network. Raises ConfigError for a damaged lock."""
-    own = read_lock(own_lock_path(lane)) or {}
-    shipped = read_lock(lane.recipe_folder / RECIPE_LOCK) or {}
-    specs = lane.checkpoints.items()
-    found = {
-        name: from_lock(own.get(name), spec) or from_lock(shipped.get(name), spec) for name, spec in specs
-    }
-    return {name: manifest for name, manifest in found.items() if manifest is not None}
+    return {name: locked.manifest for name, locked in known_lock(lane).checkpoints.items()}
+
+
+def image_references(lane: Lane) -> dict[str, str]:
+    """Dotted key → reference of each image whose tag only a registry can turn into a digest."""
+    base = base_reference(lane)
+    return {"image.build.base": base} if needs_digest(base) else {}
+
+
+def gaps(lane: Lane, lock: Lock) -> tuple[str, ...]:
+    """Dotted keys of what the lock does not answer and the recipe does not say in full."""
+    found = [f"checkpoints.{name}" for name in lane.checkpoints if name not in lock.checkpoints]
+    found += [key for key, spec in git_specs(lane.recipe).items() if not git_commit(spec, lock.git.get(key))]
+    return (*found, *(key for key in image_references(lane) if key not in lock.images))
 
 
 def from_lock(locked: Locked | None, spec: CheckpointSpec) -> Manifest | None:
@@ -74,34 +78,3 @@ def from_lock(locked: Locked | None, spec: CheckpointSpec) -> Manifest | None:
     named = f"{spec.repo}@{locked.manifest.commit[:12]}"
     files = locked.manifest.files if locked.patterns else wanted(locked.manifest.files, spec.files, named)
     return Manifest(spec.repo, locked.manifest.commit, files)
-
-
-def _ask(
-    lane: Lane,
-    name: str,
-    spec: CheckpointSpec,
-    stale: Locked | None,
-    say: Callable[[str], None],
-    wait: Wait | None,
-) -> Manifest:
-    if stale is not None:
-        say(
-            f"checkpoint {name}: the lock is for {stale.manifest.repo}@{stale.revision}, the recipe says {spec.revision}"
-        )
-    try:
-        manifest = _hub(lane, say, wait).manifest(spec.repo, spec.revision, spec.files)
-    except SparkyardError as error:
-        error.details = (
-            *error.details,
-            f"asked for checkpoint {name} of lane {lane.name}; it has no lock yet",
-        )
-        raise
-    if not COMMIT.fullmatch(spec.revision):
-        say(f"checkpoint {name}: {spec.repo}@{spec.revision} is commit {manifest.commit}")
-    return manifest
-
-
-def _hub(lane: Lane, say: Callable[[str], None], wait: Wait | None) -> Hub:
-    from sparkyard.hub import Hub  # noqa: PLC0415 - 0.4 s that a locked lane does not pay
-
-    return Hub(lane.inventory.hub_endpoint, say=say, wait=wait)

@@ -21,6 +21,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "render": ("node", "name", "path", "mode", "bytes"),
     "trust": ("node", "address", "type", "fingerprint", "seen"),
     "adopt": ("checkpoint", "file", "bytes", "result"),
+    "lock": ("pin", "asked", "found", "amount"),
+    "lock-files": ("checkpoint", "file", "bytes", "content"),
     "init": ("file", "result"),
     "lab": ("node", "address", "link", "state"),
 }

@@ -26,6 +26,7 @@ def download(line: Line) -> None:
 def build(line: Line) -> None:
     """The engine image: on the head, then on the workers."""
     lane = line.lane
+    line.locked(lane)
     rendered = line.rendered(lane)
     line.run(Plan("build", lane.name, image.build_steps(lane, rendered)), rendered.secrets)
 
@@ -34,7 +35,7 @@ def start(line: Line) -> None:
     """Preflight, files, ranks in order, and a real request."""
     lane = line.lane
     _whole(line, lane, "start")
-    line.manifests(lane)
+    line.locked(lane)
     rendered = line.rendered(lane)
     before = _before_start(line, lane, rendered)
     ranks = service.start_steps(lane, rendered, [step.id for step in before])
@@ -48,7 +49,7 @@ def restart(line: Line) -> None:
     if lane is None:
         raise UsageError("nothing runs that could be restarted", next_step="invoke start")
     _whole(line, lane, "restart")
-    line.manifests(lane)
+    line.locked(lane)
     rendered = line.rendered(lane)
     before = _before_start(line, lane, rendered)
     ranks = service.restart_steps(lane, rendered, [step.id for step in before])
@@ -84,7 +85,7 @@ def adopt(line: Line, folder: str, node: str) -> None:
         )
     lane = line.lane
     plan = Plan("adopt", lane.name, adopting.adopt_steps(lane, line.manifests(lane), folder))
-    line.run(plan.chosen(chosen_nodes(line.inventory, node), ()) if node else plan, lane.secrets())
+    line.run(plan.chosen(chosen_nodes(line.inventory, node, "--node"), ()) if node else plan, lane.secrets())
 
 
 def _before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:

@@ -72,6 +72,9 @@ def _claim(place: Place) -> None:
         raise LabError(
             f"{place.folder} is too long a path for the sockets in it", next_step="set SPARKYARD_LAB"
         )
+    if any(sign.isspace() or sign in "%,:" for sign in str(place.folder)):  # sshd, overlayfs and mount options split there
+        raise LabError(f"{place.folder}: a lab's path has no spaces, commas, colons or percent signs",
+            next_step="set SPARKYARD_LAB")
     if not place.marker.exists():
         if any(place.folder.iterdir()):
             raise LabError(f"{place.folder} holds files and is not a lab; nothing was changed",
@@ -121,6 +124,8 @@ def _write_common(place: Place, count: int) -> None:
     nodes.make_key(place.keys / "id_ed25519", "sparkyard-lab")
     tiny_repos.write(place.hub_repos[1])
     replace(place.inventory, inventory.text(place.nodes(count)))
+    replace(place.stand_in_inventory, inventory.stand_in_text(place.nodes(count)))
+    place.git.mkdir(exist_ok=True)
     for node in place.nodes(count):
         nodes.make_key(node.folder / "hostkey", node.name)
 

@@ -152,6 +152,16 @@ class Place:
     def inventory(self) -> Path:
         return self.folder / "inventory" / "hosts.yml"
 
+    @property
+    def stand_in_inventory(self) -> Path:
+        """The same nodes, for the lanes of real Sparks."""
+        return self.folder / "stand-in" / "hosts.yml"
+
+    @property
+    def git(self) -> Path:
+        """Git repositories that stand in for those of the internet: ``<owner>/<name>`` below it."""
+        return self.folder / "git"
+
     def node(self, name: str) -> NodePlace:
         """The node of that name; names are spark-1 to spark-4."""
         numbers = {f"spark-{number}": number for number in range(1, MOST_NODES + 1)}
@@ -174,7 +184,7 @@ def here() -> Place:
 def current_node() -> str:
     """The lab node that this process runs in; empty on an ordinary machine."""
     try:
-        lines = Path("/run/sparkyard-lab").read_text().splitlines()
+        lines = Path("/run/sparkyard-lab").read_text(encoding="utf-8").splitlines()
     except OSError:
         return ""
     return next((line.removeprefix("node: ") for line in lines if line.startswith("node: ")), "")

@@ -54,6 +54,12 @@ def test_the_committed_inventory_is_the_one_of_a_lab_of_two() -> None:
     assert yaml.safe_load(committed.read_text()) == yaml.safe_load(inventory.text(PLACE.nodes(2)))
 
 
+def test_the_committed_stand_in_inventory_is_the_one_of_the_usual_lab() -> None:
+    committed = Path(__file__).parents[2] / "inventory" / "stand-in" / "hosts.yml"
+    usual = Place(Path("/var/lib/sparkyard-lab"), PLACE.cache)
+    assert committed.read_text() == inventory.stand_in_text(usual.nodes(2))
+
+
 def test_an_inventory_of_four() -> None:
     hosts = yaml.safe_load(inventory.text(PLACE.nodes(4)))["all"]["children"]["sparks"]["hosts"]
     assert [host["rank"] for host in hosts.values()] == [0, 1, 2, 3]

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 POLL = 0.05
 """Seconds between looks at the cancel signal while a command runs."""
 
+DRAIN = 2.0
+"""Seconds that output gets to arrive after the command has ended."""
+
 CONNECT_TRIES = (0.0, 1.0, 2.0)
 """Seconds to wait before each try to connect."""
 
@@ -86,7 +89,7 @@ class LocalShell:
         )
         bitten = _wait(process, dog)
         for pump in pumps:
-            pump.join()
+            pump.join(DRAIN)  # a child that outlives its parent keeps the streams open
         if process.stdin:
             with contextlib.suppress(OSError):
                 process.stdin.close()
@@ -184,22 +187,20 @@ def _follow(channel: Any, payload: bytes, outputs: tuple[Output, Output], dog: W
     sender = _thread(_send_all, channel, payload)
     bitten = False
     channel.settimeout(POLL)
+    ended: float | None = None
     while True:
         moved = _read(channel, outputs)
-        if (
-            channel.exit_status_ready()
-            and not moved
-            and not channel.recv_ready()
-            and not channel.recv_stderr_ready()
-        ):
-            break
-        if channel.closed and not moved and not channel.exit_status_ready():
+        if not moved and channel.exit_status_ready():
+            ended = ended or time.monotonic()
+            if _drained(channel, ended):
+                break
+        if not moved and channel.closed and not channel.exit_status_ready():
             raise EOFError("closed by the other side")
         if not bitten and dog.bites():
             bitten = True
             channel.shutdown_write()
         if not moved:
-            select.select([channel.fileno()], [], [], POLL)
+            _await_more(channel)
     sender.join(1)
     status = channel.recv_exit_status()
     channel.close()
@@ -209,6 +210,23 @@ def _follow(channel: Any, payload: bytes, outputs: tuple[Output, Output], dog: W
     if status == -1:
         raise EOFError("closed by the other side")
     return done
+
+
+def _drained(channel: Any, ended: float) -> bool:
+    """Whether all output has come. The exit status may overtake output, so the end of the streams is waited for.
+
+    A child that outlives its parent keeps the streams open: after ``DRAIN`` seconds it is not waited for any more.
+    """
+    if channel.recv_ready() or channel.recv_stderr_ready():
+        return False
+    return bool(channel.eof_received or channel.closed) or time.monotonic() - ended > DRAIN
+
+
+def _await_more(channel: Any) -> None:
+    if channel.eof_received:  # its descriptor would be readable for ever
+        channel.status_event.wait(POLL)
+    else:
+        select.select([channel.fileno()], [], [], POLL)
 
 
 def _read(channel: Any, outputs: tuple[Output, Output]) -> bool:

@@ -94,6 +94,17 @@ def test_binary_input_of_megabytes(shell: Shell) -> None:
     assert shell.run(Command.of("cat", stdin=data)).out == data
 
 
+def test_output_that_the_exit_status_overtakes_is_not_lost(shell: Shell) -> None:
+    done = shell.run(Command.of("sh", "-c", "(sleep 0.5; echo late) & exit 3"))
+    assert (done.status, done.out) == (3, b"late\n")
+
+
+def test_a_child_that_keeps_the_streams_open_does_not_keep_us(shell: Shell) -> None:
+    done = shell.run(Command.of("sh", "-c", "sleep 8640 & echo here"))
+    assert (done.status, done.out) == (0, b"here\n")
+    assert subprocess.run(["pkill", "-f", "^sleep 8640$"], check=False).returncode == 0
+
+
 def test_lines_as_they_come(shell: Shell) -> None:
     lines: list[str] = []
     shell.run(Command.of("sh", "-c", "echo one; printf 'two\\rthree'"), on_line=lines.append)

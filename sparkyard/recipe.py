@@ -270,6 +270,17 @@ class LimitsSpec(Part):
     disk: Bytes = 0
 
 
+class KeptSpec(Part):
+    """A folder on every node that services fill and that outlives them. ``bytes`` is what it grows to, a number or a template
+    over the settings; ``lost_with`` names the settings whose change makes the engine begin a new one."""
+
+    path: Template
+    bytes: Template
+    about: str
+    source: Source
+    lost_with: list[Name] = []
+
+
 class RuleSpec(Part):
     """A relation between values that must hold: a Jinja expression, rendered for every rank."""
 
@@ -321,5 +332,6 @@ class Recipe(Part):
     ports: dict[str, Template] = {}
     verify: list[CheckSpec] = []
     limits: LimitsSpec = LimitsSpec()
+    kept: dict[Name, KeptSpec] = {}
     rules: list[RuleSpec] = []
     expect: list[ExpectedFigure] = []

@@ -82,6 +82,7 @@ def _recipe(recipe: Recipe) -> Recipe:
             }
         ),
         "limits": LimitsSpec(memory=recipe.limits.memory, disk=min(recipe.limits.disk, DISK)),
+        "kept": {name: kept.model_copy(update={"bytes": "0"}) for name, kept in recipe.kept.items()},
     }
     if recipe.scripts is not None:
         changes["scripts"] = recipe.scripts.model_copy(update={"git": _git(recipe.scripts.git)})

@@ -80,7 +80,7 @@ def parse_tree(answer: Answer, node: str, what: str) -> Tree:
 
 
 def _sections(answer: Answer, node: str, what: str) -> tuple[str, str, str]:
-    _refuse_cut(answer, node, what)
+    refuse_cut(answer, node, what)
     text = answer.out.rstrip("\n").removesuffix("//done")
     try:
         rest, seal = text.rsplit("\n//seal\n", 1)
@@ -90,7 +90,8 @@ def _sections(answer: Answer, node: str, what: str) -> tuple[str, str, str]:
     return head, ledger, seal.strip("\n")
 
 
-def _refuse_cut(answer: Answer, node: str, what: str) -> None:
+def refuse_cut(answer: Answer, node: str, what: str) -> None:
+    """Raises CouldNotCheck for an answer that failed or does not end as it must."""
     if answer.status != 0:
         last = (answer.err.strip().splitlines() or [f"status {answer.status}"])[-1]
         raise unanswered(node, what, last)
@@ -129,7 +130,7 @@ def parse_ledger(text: str) -> dict[Key, str]:
 
 def parse_disk(answer: Answer, node: str, what: str) -> Disk:
     """The filesystem in an answer. Raises CouldNotCheck for one that failed or was cut short."""
-    _refuse_cut(answer, node, what)
+    refuse_cut(answer, node, what)
     found = re.fullmatch(
         r"disk 1\nfs ([0-9a-f]+)\navailable (\d+)\nat (.+)\n//done\n?", answer.out, re.DOTALL
     )

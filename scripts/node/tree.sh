@@ -52,3 +52,13 @@ ask_disk() {
     printf 'disk 1\nfs %s\navailable %s\nat %s\n//done\n' \
         "${disk_facts%% *}" "$((${disk_blocks% *} * ${disk_blocks#* }))" "$disk_at"
 }
+
+# ask_kept FOLDER: its filesystem and the bytes free there, the bytes that it holds, and the names of the folders beside it.
+ask_kept() {
+    kept_disk=$(ask_disk "$1") || return
+    kept_used=0
+    [ ! -d "$1" ] || kept_used=$(timeout 30 du -s -B1 "$1" 2>/dev/null) || kept_used=unknown
+    printf 'kept 1\n%s\nused %s\n' "$(printf '%s' "$kept_disk" | sed -e 1d -e '/^\/\/done$/d')" "${kept_used%%[!0-9a-z]*}"
+    [ ! -d "${1%/*}" ] || find "${1%/*}" -mindepth 1 -maxdepth 1 -type d ! -name "${1##*/}" -printf 'beside %f\n' 2>/dev/null
+    printf '//done\n'
+}

@@ -8,9 +8,11 @@ from functools import partial
 
 from sparkyard.actions import CopyFiles, Fetch, Prove
 from sparkyard.command import fill
+from sparkyard.kept import Kept, to_come
 from sparkyard.manifest import Place, place, seal_entries, seal_text
 from sparkyard.model import Lane, Manifest, Node, RemoteFile
 from sparkyard.plan import Answers, Question, Step, Verdict
+from sparkyard.render_kept import kept_folders
 from sparkyard.reporting.amounts import size
 from sparkyard.trees import Tree, holds, parse_disk, parse_tree, proven
 
@@ -129,17 +131,23 @@ def room_steps(lane: Lane, copies: list[Copy]) -> tuple[Step, ...]:
 
 
 def _room_step(lane: Lane, node: Node, copies: tuple[Copy, ...]) -> Step:
+    folders = kept_folders(lane, node, {copy.name: copy.manifest for copy in copies})
     return Step(
         noun="preflight",
         name="checkpoint-disk",
         node=node.name,
         title="disk: room for the checkpoints",
-        judge=partial(_judge_room, copies, lane.recipe.limits.disk),
-        questions=tuple(question for copy in copies for question in (copy.asked, copy.asked_disk)),
+        judge=partial(_judge_room, copies, lane.recipe.limits.disk, folders),
+        questions=(
+            *(question for copy in copies for question in (copy.asked, copy.asked_disk)),
+            *(kept.asked for kept in folders),
+        ),
     )
 
 
-def _judge_room(copies: tuple[Copy, ...], reserve: int, answers: Answers) -> Verdict:
+def _judge_room(
+    copies: tuple[Copy, ...], reserve: int, folders: tuple[Kept, ...], answers: Answers
+) -> Verdict:
     needed: dict[str, int] = {}
     disks = {}
     for copy in copies:
@@ -147,10 +155,11 @@ def _judge_room(copies: tuple[Copy, ...], reserve: int, answers: Answers) -> Ver
         disks[disk.fs] = disk
         needed[disk.fs] = needed.get(disk.fs, 0) + bytes_to_come(copy.tree(answers), copy.manifest)
     words = []
+    growing = to_come(answers, folders) if any(needed.values()) else {}
     for fs, bytes_ in needed.items():
         if not bytes_:
             continue
-        want, disk = bytes_ + reserve, disks[fs]
+        want, disk = bytes_ + reserve + growing.get(fs, 0), disks[fs]
         words.append(f"{size(disk.available)} free on {disk.at}, {size(want)} needed")
         if disk.available < want:
             missing = f"free {size(want - disk.available)} on {disk.at}, or set `models` of this node to another disk"

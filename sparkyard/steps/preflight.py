@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 
 from sparkyard.errors import CouldNotCheck
 from sparkyard.facts import CONTAINERS, ContainerFact, containers, ping, ping_question
+from sparkyard.kept import Kept, Room, left_beside, parse_room, to_come
 from sparkyard.model import Lane, Node
 from sparkyard.network import Listener
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps import fabric
 from sparkyard.system import JUMBO_PAYLOAD, SYSTEM, system
-from sparkyard.trees import parse_disk
+from sparkyard.trees import Disk, parse_disk
 
 GIB = 2**30
 ENGINES = re.compile(
@@ -39,7 +40,7 @@ def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
         _step(node, "link", "the link address is here", lambda a: fabric.link(a, node, lane.rank(node) == 0)),
         _step(node, "ports", "ports are free", lambda a: free_ports(a, ports), CONTAINERS),
         _step(node, "memory", "enough memory", lambda a: memory(a, lane.recipe.limits.memory), CONTAINERS),
-        _disk(node, lane.recipe.limits.disk),
+        _disk(node, lane.recipe.limits.disk, rendered.kept.get(node.name, ())),
         _step(
             node, "engines", "no other engine", lambda a: no_other_engine(a, gpu=lane.recipe.gpu), CONTAINERS
         ),
@@ -58,20 +59,27 @@ def _step(node: Node, name: str, title: str, judge: Check, *questions: Question)
     return Step("preflight", name, node.name, f"preflight: {title}", judge, (SYSTEM, *questions))
 
 
-def _disk(node: Node, wanted: int) -> Step:
+def _disk(node: Node, least: int, folders: tuple[Kept, ...]) -> Step:
+    """Room for ``least`` bytes and for what the kept folders still grow by."""
     asked = Question("ask_disk", (node.root,))
 
     def judge(answers: Answers) -> Verdict:
         disk = parse_disk(answers.of(asked), answers.node, "free disk")
-        if disk.available >= wanted:
-            return Verdict("ok", f"{disk.available / GIB:.1f} GiB are free on {disk.at}")
-        return Verdict(
-            "blocked",
-            f"{disk.available / GIB:.1f} GiB of disk are free on {disk.at}; expected {wanted / GIB:.1f} GiB",
-            next_step=f"free some, or set `root` of {node.name} to another disk",
-        )
+        growing = to_come(answers, folders)
+        disks: dict[str, Disk | Room] = {room.fs: room for room in (parse_room(answers, k) for k in folders)}
+        disks[disk.fs] = disk
+        for fs, at in disks.items():
+            wanted = growing.get(fs, 0) + (least if fs == disk.fs else 0)
+            if at.available < wanted:
+                return Verdict(
+                    "blocked",
+                    f"{at.available / GIB:.1f} GiB of disk are free on {at.at}; expected {wanted / GIB:.1f} GiB",
+                    next_step=f"free some, or set `root` of {node.name} to another disk",
+                )
+        free = f"{disk.available / GIB:.1f} GiB are free on {disk.at}"
+        return Verdict("ok", free, details=left_beside(answers, folders))
 
-    return _step(node, "disk", "enough disk", judge, asked)
+    return _step(node, "disk", "enough disk", judge, asked, *(kept.asked for kept in folders))
 
 
 def _jumbo(node: Node, peer: Node) -> Step:

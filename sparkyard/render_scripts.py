@@ -38,6 +38,7 @@ class ScriptsRendering:
                 f"the scripts read it as {wanted}, and it is rendered to {where}",
             )
         return RenderedScripts(
+            source=spec.git.url,
             url=mirrored(spec.git.url, self.lane.inventory.mirrors),
             commit=spec.git.commit,
             folder=folder,

@@ -198,6 +198,19 @@ ask_containers() {
     [ $# -eq 0 ] || limited 8 docker inspect --type container --format '{"id":{{json .Id}},"name":{{json .Name}},"state":{{json .State}},"restarts":{{json .RestartCount}},"labels":{{json .Config.Labels}},"image":{{json .Config.Image}},"image_id":{{json .Image}}}' "$@"
 }
 
+# ask_clone FOLDER: the commit that is checked out there, then the tracked files that differ from it.
+ask_clone() {
+    command -v git >/dev/null || return 127
+    [ -d "$1/.git" ] || return 2
+    git --git-dir="$1/.git" rev-parse --verify HEAD^0 &&
+        limited 20 git --git-dir="$1/.git" --work-tree="$1" status --porcelain --untracked-files=no
+}
+
+# ask_ssh TARGET: whether plain ssh, as other programs type it, gets there without a question.
+ask_ssh() {
+    limited 20 ssh -n -o BatchMode=yes -o ConnectTimeout=8 "$1" true
+}
+
 # ask_ping ADDRESS SIZE: one unfragmented packet of SIZE bytes there and back; when it fails, a small one.
 ask_ping() {
     command -v ping >/dev/null || return 127

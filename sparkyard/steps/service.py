@@ -1,4 +1,4 @@
-"""Steps that start, stop and restart the containers of a lane's ranks. Pure.
+"""Steps that start, stop and restart the containers of a lane's ranks. Pure. Those of a kit's own scripts: ``scripts.py``.
 
 A start is three sweeps: stop what is in the way on every node (other lanes, outdated or dead ranks), then start the ranks in
 the recipe's order, then wait until the API answers. A rank cannot rejoin alone: when one of them must be started, the
@@ -29,7 +29,7 @@ RUN_LIMIT = 300.0
 
 def start_steps(lane: Lane, rendered: RenderedLane, needs: Sequence[str] = ()) -> tuple[Step, ...]:
     """Every step of a start, each after ``needs`` (ids of preflight, image, file and checkpoint steps)."""
-    clear = tuple(_others_step(lane, node, needs) for node in lane.nodes)
+    clear = others_steps(lane, needs)
     outdated = tuple(_outdated_step(lane, container, needs) for container in rendered.containers)
     before = (*needs, *(step.id for step in (*clear, *outdated)))
     started: list[Step] = []
@@ -41,7 +41,7 @@ def start_steps(lane: Lane, rendered: RenderedLane, needs: Sequence[str] = ()) -
         ]
         started += ranks
         before = (*before, *(step.id for step in ranks))
-    ready = _ready_step(lane, rendered, tuple(step.id for step in started))
+    ready = ready_step(lane, rendered, tuple(step.id for step in started))
     return (*clear, *outdated, *started, ready)
 
 
@@ -87,6 +87,11 @@ def _after(step: Step, needs: tuple[str, ...]) -> Step:
 # --- in the way ------------------------------------------------------------------------------------------------------
 
 
+def others_steps(lane: Lane, needs: Sequence[str]) -> tuple[Step, ...]:
+    """A step a node that stops what other lanes run there."""
+    return tuple(_others_step(lane, node, needs) for node in lane.nodes)
+
+
 def _others_step(lane: Lane, node: Node, needs: Sequence[str]) -> Step:
     def judge(answers: Answers) -> Verdict:
         others = [c for c in containers(answers) if c.lane and c.lane != lane.name and c.running]
@@ -101,7 +106,7 @@ def _others_step(lane: Lane, node: Node, needs: Sequence[str]) -> Step:
                 f"lane {name} is running on {where}, and lane {lane.name} has only some of these nodes",
                 next_step=f"invoke stop --lane={name}",
             )
-        stops = tuple(StopContainer(c.name, OTHERS_GRACE) for c in others)
+        stops = tuple(StopContainer(c.name, OTHERS_GRACE, c.image if c.scripted else "") for c in others)
         words = f"lane {name} is running on {where}"
         return Verdict("change", words, stops, destroys=words)
 
@@ -254,7 +259,8 @@ def moved(fact: ContainerFact, answers: Answers) -> tuple[str, ...]:
     )
 
 
-def _ready_step(lane: Lane, rendered: RenderedLane, needs: tuple[str, ...]) -> Step:
+def ready_step(lane: Lane, rendered: RenderedLane, needs: tuple[str, ...]) -> Step:
+    """Wait on the head until the API answers a real request, all ranks watched."""
     ready = rendered.ready
     wait = WaitReady(
         url=ready.url,

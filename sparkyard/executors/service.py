@@ -16,6 +16,7 @@ from sparkyard.diagnosis import LAST_LINES, run_refused
 from sparkyard.errors import Interrupted, SparkyardError, StepFailed
 from sparkyard.executors.news import LogFile, News
 from sparkyard.executors.watch import Watch
+from sparkyard.records import FOLDER
 from sparkyard.world import Completed, Shell, World
 
 LABEL = "sparkyard.lane"
@@ -166,18 +167,22 @@ class _Port:
 def stop_container(action: StopContainer, node: str, world: World) -> None:
     """Stop and remove a container of ours, its whole log saved first. One that is gone already is fine.
 
-    Raises StepFailed for a container without our label, or when Docker fails.
+    Raises StepFailed for a container without our label (with another image, where it was known by that), or when Docker fails.
     """
     shell = world.shell(node)
-    if not _ours(shell, action.container):
-        return
     world.watches.release(node, action.container)
+    known = _of_image(shell, action) if action.image else _ours(shell, action.container)
+    if action.image:
+        forget = ("sh", "-c", f'rm -f -- "$HOME/{FOLDER}/$1"', "sparkyard-forget", action.container)
+        shell.run(Command.of(*forget, timeout=30))
+    if not known:
+        return
     grace = Command.of(
         "docker", "stop", "-t", f"{action.grace:.0f}", action.container, timeout=action.grace + 60
     )
     if _gone(shell.run(grace), shell, grace):
         return
-    _save(shell, action.container, world)
+    save(shell, action.container, world)
     if _killed(shell, action.container):
         world.say(f"{action.container} did not end within {action.grace:g} s and was killed")
     removal = Command.of("docker", "rm", action.container, timeout=120)
@@ -201,6 +206,28 @@ def _ours(shell: Shell, container: str) -> bool:
     return True
 
 
+def _of_image(shell: Shell, action: StopContainer) -> bool:
+    """False when there is no such container. Raises StepFailed when it runs another image than the one it is known by."""
+    words = ("docker", "container", "inspect", "--format", "{{.Config.Image}}", action.container)
+    look = Command.of(*words, timeout=30)
+    done = shell.run(look)
+    if _gone(done, shell, look):
+        return False
+    if done.text.strip() != action.image:
+        raise StepFailed(
+            f"the container {action.container} runs {done.text.strip()}, expected {action.image}: it was left alone",
+            node=shell.node.name,
+            next_step=f"stop it yourself if it is in the way: docker stop {action.container}",
+        )
+    return True
+
+
+def there(shell: Shell, container: str) -> bool:
+    """Whether there is a container of that name. Raises StepFailed when Docker fails."""
+    look = Command.of("docker", "container", "inspect", "--format", "{{.Id}}", container, timeout=30)
+    return not _gone(shell.run(look), shell, look)
+
+
 def _gone(done: Completed, shell: Shell, command: Command) -> bool:
     """Whether the container does not exist (any more). Raises StepFailed for any other failure."""
     if done.status == 0:
@@ -216,7 +243,7 @@ def _gone(done: Completed, shell: Shell, command: Command) -> bool:
     )
 
 
-def _save(shell: Shell, container: str, world: World) -> None:
+def save(shell: Shell, container: str, world: World) -> None:
     """The whole log and the state, into the run record."""
     folder = world.run_folder / "logs"
     log = LogFile(folder, shell.node.name, container)

@@ -6,7 +6,7 @@ These steps never act. What needs sudo is printed for the person, never run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from sparkyard.errors import CouldNotCheck
 from sparkyard.facts import CONTAINERS, ContainerFact, containers, ping, ping_question
@@ -26,6 +26,7 @@ ENGINES = re.compile(
 """Names and images of containers that are likely to be an engine."""
 
 Check = Callable[[Answers], Verdict]
+Names = Collection[str]
 
 
 def preflight_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
@@ -35,14 +36,21 @@ def preflight_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
 
 def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
     ports = rendered.ports.get(node.name, {})
+    kit = tuple(c.name for c in rendered.containers_of(node.name)) if rendered.scripts else ()
     found = [
         _step(node, "docker", "Docker can be used", docker_access),
         _step(node, "link", "the link address is here", lambda a: fabric.link(a, node, lane.rank(node) == 0)),
-        _step(node, "ports", "ports are free", lambda a: free_ports(a, ports), CONTAINERS),
-        _step(node, "memory", "enough memory", lambda a: memory(a, lane.recipe.limits.memory), CONTAINERS),
+        _step(node, "ports", "ports are free", lambda a: free_ports(a, ports, kit), CONTAINERS),
+        _step(
+            node, "memory", "enough memory", lambda a: memory(a, lane.recipe.limits.memory, kit), CONTAINERS
+        ),
         _disk(node, lane.recipe.limits.disk, rendered.kept.get(node.name, ())),
         _step(
-            node, "engines", "no other engine", lambda a: no_other_engine(a, gpu=lane.recipe.gpu), CONTAINERS
+            node,
+            "engines",
+            "no other engine",
+            lambda a: no_other_engine(a, gpu=lane.recipe.gpu, kit=kit),
+            CONTAINERS,
         ),
     ]
     if lane.recipe.gpu:
@@ -125,19 +133,23 @@ def gpu(answers: Answers) -> Verdict:
     return Verdict("ok", facts.gpus[0].split(" (UUID")[0])
 
 
-def _running_lanes(answers: Answers) -> tuple[str, ...]:
-    """The lanes that run here; none when Docker cannot be asked, which the docker step says."""
+def _running_lanes(answers: Answers, kit: Names = ()) -> tuple[str, ...]:
+    """The lanes that run here; none when Docker cannot be asked, which the docker step says.
+
+    ``kit`` are the exact names of containers that the lane's own scripts start: one that was started by hand counts too.
+    """
     try:
-        return tuple(sorted({c.lane for c in containers(answers) if c.lane and c.running}))
+        running = [c for c in containers(answers) if c.running]
+        return tuple(sorted({c.lane or c.name for c in running if c.lane or c.name in kit}))
     except CouldNotCheck:
         return ()
 
 
-def free_ports(answers: Answers, ports: Mapping[str, int]) -> Verdict:
+def free_ports(answers: Answers, ports: Mapping[str, int], kit: Names = ()) -> Verdict:
     facts = system(answers)
     facts.need("listening")
     taken = [(name, port, by) for name, port in ports.items() for by in facts.listening if by.port == port]
-    lanes = _running_lanes(answers)
+    lanes = _running_lanes(answers, kit)
     if not taken or lanes:
         held = f" (lane {', '.join(lanes)} runs)" if taken else " are free"
         return Verdict(
@@ -156,9 +168,9 @@ def _holder(by: Listener) -> str:
     return f"{by.process or 'a process of another user'} on {by.address}"
 
 
-def memory(answers: Answers, wanted: int) -> Verdict:
+def memory(answers: Answers, wanted: int, kit: Names = ()) -> Verdict:
     facts = system(answers)
-    lanes = _running_lanes(answers)
+    lanes = _running_lanes(answers, kit)
     free = facts.memory_available
     if lanes:
         return Verdict("ok", f"{free / GIB:.1f} GiB are free beside lane {', '.join(lanes)}")
@@ -171,17 +183,22 @@ def memory(answers: Answers, wanted: int) -> Verdict:
     return Verdict("ok", f"{free / GIB:.1f} GiB are free")
 
 
-def no_other_engine(answers: Answers, *, gpu: bool) -> Verdict:
+def no_other_engine(answers: Answers, *, gpu: bool, kit: Names = ()) -> Verdict:
     """No container that looks like an engine and is not ours; on GPU lanes no other process on the GPU either."""
     facts, found = system(answers), containers(answers)
     others = [
-        c for c in found if c.running and not c.lane and (ENGINES.search(c.name) or ENGINES.search(c.image))
+        c
+        for c in found
+        if c.running
+        and not c.lane
+        and c.name not in kit
+        and (ENGINES.search(c.name) or ENGINES.search(c.image))
     ]
     if others and gpu:
         return _engine(
             f"container {others[0].name} ({others[0].image}) is running", f"docker stop {others[0].name}"
         )
-    ours = {c.id for c in found if c.lane}
+    ours = {c.id for c in found if c.lane or c.name in kit}
     strangers = [p for p in facts.compute if p.container not in ours]
     if gpu and strangers:
         first = strangers[0]

@@ -1,0 +1,36 @@
+"""Waits until a node has its memory back: what a stopped engine held is not free at once."""
+
+from __future__ import annotations
+
+import time
+
+from sparkyard.actions import WaitMemory
+from sparkyard.command import Command
+from sparkyard.errors import Interrupted, StepFailed
+from sparkyard.world import World, must
+
+LOOK = 0.5
+"""Seconds between two looks."""
+AVAILABLE = Command.of("sed", "-n", "s/^MemAvailable: *\\([0-9]*\\) kB/\\1/p", "/proc/meminfo", timeout=10)
+GIB = 2**30
+
+
+def wait_memory(action: WaitMemory, node: str, world: World) -> None:
+    """Return once so much memory is available. Raises StepFailed at the time limit, Interrupted."""
+    began = time.monotonic()
+    while (free := _available(node, world)) < action.wanted:
+        if time.monotonic() - began > action.timeout:
+            raise StepFailed(
+                f"{free / GIB:.1f} GiB of memory are free {action.timeout:g} s after the stop; "
+                f"expected {action.wanted / GIB:.1f} GiB",
+                node=node,
+                next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head",
+            )
+        if world.cancelled.wait(LOOK):
+            raise Interrupted("interrupted while waiting for memory", node=node)
+    world.say(f"{free / GIB:.1f} GiB of memory are free")
+
+
+def _available(node: str, world: World) -> int:
+    text = must(world.shell(node), AVAILABLE, "reading /proc/meminfo").text.strip()
+    return int(text or 0) * 1024

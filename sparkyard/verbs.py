@@ -12,7 +12,7 @@ from sparkyard.plan import Plan, Step, required
 from sparkyard.rendered import RenderedLane
 from sparkyard.selection import chosen_nodes
 from sparkyard.steps import adopt as adopting
-from sparkyard.steps import checkpoint, files, image, preflight, service
+from sparkyard.steps import checkpoint, clone, files, image, life, preflight
 from sparkyard.steps import verify as checking
 
 
@@ -28,7 +28,8 @@ def build(line: Line) -> None:
     lane = line.lane
     line.locked(lane)
     rendered = line.rendered(lane)
-    line.run(Plan("build", lane.name, image.build_steps(lane, rendered)), rendered.secrets)
+    steps = (*image.build_steps(lane, rendered), *clone.clone_steps(lane, rendered))
+    line.run(Plan("build", lane.name, steps), rendered.secrets)
 
 
 def start(line: Line) -> None:
@@ -37,10 +38,14 @@ def start(line: Line) -> None:
     _whole(line, lane, "start")
     line.locked(lane)
     rendered = line.rendered(lane)
-    before = _before_start(line, lane, rendered)
-    ranks = service.start_steps(lane, rendered, [step.id for step in before])
-    plan = Plan("start", lane.name, (*before, *ranks), service.on_failure(lane, rendered))
-    line.run(plan, rendered.secrets, rendered)
+    line.run(start_plan(line, lane, rendered, "start"), rendered.secrets, rendered)
+
+
+def start_plan(line: Line, lane: Lane, rendered: RenderedLane, verb: str) -> Plan:
+    """Everything that a start checks first, then the ranks."""
+    before = before_start(line, lane, rendered)
+    ranks = life.start_steps(lane, rendered, [step.id for step in before])
+    return Plan(verb, lane.name, (*before, *ranks), life.on_failure(lane, rendered))
 
 
 def restart(line: Line) -> None:
@@ -51,9 +56,9 @@ def restart(line: Line) -> None:
     _whole(line, lane, "restart")
     line.locked(lane)
     rendered = line.rendered(lane)
-    before = _before_start(line, lane, rendered)
-    ranks = service.restart_steps(lane, rendered, [step.id for step in before])
-    plan = Plan("restart", lane.name, (*before, *ranks), service.on_failure(lane, rendered))
+    before = before_start(line, lane, rendered)
+    ranks = life.restart_steps(lane, rendered, [step.id for step in before])
+    plan = Plan("restart", lane.name, (*before, *ranks), life.on_failure(lane, rendered))
     line.run(plan, rendered.secrets, rendered)
 
 
@@ -64,7 +69,8 @@ def stop(line: Line) -> None:
         line.say("nothing of sparkyard runs on these nodes")
         return
     _whole(line, lane, "stop")
-    line.run(Plan("stop", lane.name, service.stop_steps(lane), partial=True), lane.secrets())
+    steps = life.stop_steps(lane, line.rendered(lane))
+    line.run(Plan("stop", lane.name, steps, partial=True), lane.secrets())
 
 
 def verify(line: Line) -> None:
@@ -88,14 +94,16 @@ def adopt(line: Line, folder: str, node: str) -> None:
     line.run(plan.chosen(chosen_nodes(line.inventory, node, "--node"), ()) if node else plan, lane.secrets())
 
 
-def _before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
+def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
     """Preflight; what other verbs bring, as requirements; then the rendered files."""
     from_download = checkpoint.download_steps(lane, line.manifests(lane))
     there = [required(s, f"download --lane={lane.name}") for s in from_download if s.noun == "checkpoint"]
     there += [required(s, f"build --lane={lane.name}") for s in image.build_steps(lane, rendered)]
-    first = (*preflight.preflight_steps(lane, rendered), *(replace(step, needs=()) for step in there))
-    written = (replace(s, needs=tuple(step.id for step in first)) for s in files.file_steps(rendered))
-    return (*first, *written)
+    checks = (*preflight.preflight_steps(lane, rendered), *clone.ssh_steps(lane, rendered))
+    first = (*checks, *(replace(step, needs=()) for step in there))
+    cloned = clone.clone_steps(lane, rendered, [step.id for step in first])
+    before = tuple(step.id for step in (*first, *cloned))
+    return (*first, *cloned, *(replace(step, needs=before) for step in files.file_steps(rendered)))
 
 
 def _whole(line: Line, lane: Lane, verb: str) -> None:

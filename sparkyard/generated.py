@@ -1,0 +1,59 @@
+"""Secrets that nobody sets: made once, kept in a 0600 file in ``secrets/`` below the head's folder, and found there ever after."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from sparkyard.command import discovered
+from sparkyard.errors import StepFailed
+from sparkyard.model import Lane, Origin, Value
+
+BYTES = 24
+
+
+def with_secrets(lane: Lane, *, read: bool, make: bool) -> Lane:
+    """The lane with its generated secrets in place of those that nobody set.
+
+    Without ``read`` (verbs that are for any machine) and where there is no file yet and none may be made (``--check``), the value
+    is the mark ``<generated: name>``. Raises StepFailed when the file cannot be read or written.
+    """
+    wanted = [
+        name
+        for name, setting in lane.recipe.settings.items()
+        if setting.generated and lane.settings[name].value is None
+    ]
+    if not wanted:
+        return lane
+    found = {name: _value(path(lane, name), name, read=read, make=make) for name in wanted}
+    return replace(lane, settings={**lane.settings, **found})
+
+
+def path(lane: Lane, name: str) -> Path:
+    """Where a generated secret lies on the head, which is the machine where sparkyard runs."""
+    root = lane.inventory.head.root.replace(discovered("home"), str(Path.home()))
+    return Path(root) / "secrets" / f"{lane.name}-{name}"
+
+
+def _value(file: Path, name: str, *, read: bool, make: bool) -> Value:
+    try:
+        if read and make and not file.exists():
+            _write(file, secrets.token_hex(BYTES))
+        if read and file.exists():
+            return Value(file.read_text(encoding="ascii").strip(), Origin(str(file)), secret=True)
+    except (OSError, ValueError) as error:
+        raise StepFailed(
+            f"the secret {name} cannot be kept in {file}: {error}", next_step=f"ls -l {file.parent}"
+        ) from error
+    return Value(f"<generated: {name}>", Origin("generated at the first start"))
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = file.with_name(f".{file.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text + "\n")
+    new.replace(file)

@@ -1,0 +1,30 @@
+"""A lane of the line's inventory, with the secrets that are made once in place of those that nobody set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from sparkyard import load
+from sparkyard.generated import with_secrets
+from sparkyard.line import STAY, Line
+from sparkyard.model import Lane
+
+STARTS = ("start", "restart", "switch", "revert")
+"""Verbs that may make a lane's generated secrets."""
+
+
+def lane_named(line: Line, name: str | None, sets: Sequence[str]) -> Lane:
+    """The lane. Raises ConfigError with every fault of inventory, recipe and settings."""
+    extra = [Path(folder) for folder in line.options.recipes]
+    lane = load.load_all(
+        line.folder,
+        load.find_recipes(line.project, extra, os.environ),
+        name,
+        environ=os.environ,
+        sets=sets,
+    )
+    read = any(verb not in STAY for verb in line.verbs)
+    starts = not line.options.check and any(verb in STARTS for verb in line.verbs)
+    return with_secrets(lane, read=read, make=starts)

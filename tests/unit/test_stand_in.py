@@ -14,7 +14,7 @@ from sparkyard.errors import ConfigError, UsageError
 from sparkyard.facts import FileFact
 from sparkyard.lab import tiny_repos
 from sparkyard.lab.hub_files import Repositories
-from sparkyard.model import Lane
+from sparkyard.model import Lane, Origin, Value
 from sparkyard.render import render_lane
 from sparkyard.stand_in import COMMITS, MARKER, refuse_outside, stand_in
 from tests.unit import sample
@@ -28,9 +28,7 @@ def twin() -> Lane:
     """A lane with the words of a real one, as the recipe has it."""
     lane = sample.lane()
     recipe = load.load_recipe(TWIN)
-    values = {
-        name: sample.Value(setting.default, sample.Origin("x")) for name, setting in recipe.settings.items()
-    }
+    values = {name: Value(setting.default, Origin("x")) for name, setting in recipe.settings.items()}
     return replace(lane, name="twin", recipe=recipe, recipe_folder=TWIN, settings=values)
 
 

@@ -11,13 +11,11 @@ from typing import Any
 import yaml
 
 from sparkyard.errors import ConfigError
-from sparkyard.kept import Kept
 from sparkyard.lock import Lock
-from sparkyard.model import Lane, Node
+from sparkyard.model import Lane
 from sparkyard.pins import unlocked_pins
 from sparkyard.recipe import CheckSpec
 from sparkyard.render_image import ImageRendering
-from sparkyard.render_kept import kept_folders
 from sparkyard.render_rank import Rank, RankRendering
 from sparkyard.render_scripts import ScriptsRendering
 from sparkyard.rendered import RenderedImage, RenderedLane, RenderedReady
@@ -102,7 +100,7 @@ class Rendering:
             checks=tuple(self.check(n, check, head) for n, check in enumerate(self.recipe.verify)),
             ports={rank.node.name: self.ports(rank.scope) for rank in ranks},
             unlocked=(*unlocked(self.lane, self.commits), *unlocked_pins(self.lane, self.lock)),
-            kept={node.name: self.kept(node) for node in self.lane.nodes},
+            kept={rank.node.name: rank.kept for rank in ranks},
             secrets=self.ranks.secrets,
             scripts=scripts,
         )
@@ -114,9 +112,6 @@ class Rendering:
         return ImageRendering(self.lane, self.lock, scope, self.templates, self.ranks.visible).image()
 
     # the whole lane
-
-    def kept(self, node: Node) -> tuple[Kept, ...]:
-        return kept_folders(self.lane, node, self.commits, self.templates)
 
     def ports(self, scope: Scope) -> dict[str, int]:
         found = {

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkyard import docker_words, env_dialects
+from sparkyard.kept import Kept
 from sparkyard.model import Container, Lane, Node, RenderedFile
 from sparkyard.recipe import FileSpec, ServiceSpec
+from sparkyard.render_kept import kept_folders
 from sparkyard.rendered import RenderedGate, RenderedImage
 from sparkyard.scopes import Commits, lane_root, rank_scope, with_names
 from sparkyard.templating import Scope, Templates
@@ -29,6 +31,7 @@ class Rank:
     hidden: dict[str, str] = field(default_factory=dict)
     files: dict[str, RenderedFile] = field(default_factory=dict)
     containers: list[Container] = field(default_factory=list)
+    kept: tuple[Kept, ...] = ()
 
 
 class RankRendering:
@@ -43,11 +46,16 @@ class RankRendering:
         rank = Rank(node, number, rank_scope(self.lane, node, self.commits, image.reference))
         self.environment(rank)
         rank.scope = with_names(rank.scope, env=Scope("env", {**rank.env, **rank.hidden}))
+        rank.kept = kept_folders(self.lane, node, self.commits, self.templates)
+        rank.scope = with_names(rank.scope, kept=self.kept(rank.kept))
         self.files(rank)
         for name, spec in self.recipe.services.items():
             if node in self.lane.choose(spec.nodes):
                 rank.containers.append(self.service(name, spec, rank, image))
         return rank
+
+    def kept(self, folders: tuple[Kept, ...]) -> Scope:
+        return Scope("kept", {each.name: Scope(f"kept.{each.name}", {"path": each.path}) for each in folders})
 
     def environment(self, rank: Rank) -> None:
         """The lane's environment on a rank; what holds a secret goes apart, into a 0600 file."""
@@ -156,6 +164,10 @@ class RankRendering:
             if value is not None:
                 found[name] = value
         self.refuse_env(f"{key}.env", found, "shell", rank)
+        for name in (self.lane.env.keys() - self.recipe.env.keys()) & found.keys():
+            place = str(self.lane.env[name].origin)
+            message = f"{name} is set by the recipe's service itself, so {place} would be without effect; change the setting that it comes from"
+            self.templates.fault(f"env.{name}", message, rank.node.name)
         return found
 
     def words(self, key: str, sources: list[str], rank: Rank) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from sparkyard.command import discovered
 from sparkyard.model import Lane, Manifest, Node
-from sparkyard.recipe import CheckpointSpec
+from sparkyard.recipe import CheckpointSpec, ImageSpec
 from sparkyard.templating import Discovered, Scope
 
 Commits = Mapping[str, Manifest | str]
@@ -88,9 +88,22 @@ def checkpoint_scope(lane: Lane, node: Node, commits: Commits, other: str = "") 
         if node in lane.choose(spec.nodes):
             commit = commit_of(spec, commits.get(name))
             path = f"{told_by(node.models, other)}/{spec.repo.replace('/', '--')}/{commit}"
-            about = {"path": path, "commit": commit, "repo": spec.repo, "shards": shards(commits.get(name))}
+            known = commits.get(name)
+            about = {"path": path, "commit": commit, "repo": spec.repo, "shards": shards(known)}
+            about["files"] = [file.path for file in known.files] if isinstance(known, Manifest) else None
             found[name] = Scope(f"checkpoints.{name}", about)
     return Scope("checkpoints", found)
+
+
+def origin(image: ImageSpec) -> str:
+    """What an image is made of, fit for the name of a folder: its git commits or its digest, 12 digits of each, else its name.
+
+    The recipe's own pins, so that locking them changes no name.
+    """
+    if image.pull is not None:
+        return image.pull.digest.removeprefix("sha256:")[:12]
+    commits = [git.commit[:12] for git in image.build.git.values()] if image.build is not None else []
+    return "-".join(commits) or image.name
 
 
 def rank_scope(lane: Lane, node: Node, commits: Commits, image: str) -> Scope:
@@ -106,7 +119,7 @@ def rank_scope(lane: Lane, node: Node, commits: Commits, image: str) -> Scope:
         "world": len(scopes),
         "lane": Scope("lane", {name: value.value for name, value in lane.settings.items()}),
         "checkpoints": checkpoint_scope(lane, node, commits),
-        "image": Scope("image", {"reference": image}),
+        "image": Scope("image", {"reference": image, "origin": origin(lane.recipe.image)}),
         "root": lane_root(lane, node),
         "discovered": Discovered(),
     }

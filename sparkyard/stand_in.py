@@ -36,7 +36,7 @@ LONGEST = 120.0
 SILENCE = 60.0
 
 COMMITS: Mapping[str, str] = {
-    "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": "83643da36f78e47863ddb5d3e0f0860ca8f6b696",
+    "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": "7cd5b2b29a04f39789574ba12fd7ab231306f317",
     "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw": "d1b708385d00d8ca591ba3dda1a0f02319dde13c",
     "deepseek-ai/DeepSeek-V4.1-Flash": "e6a6d57ad1bdc0af11640d4fe02be43a2e8c9fba",
     "deepseek-ai/DeepSeek-V4.1-Flash-1017": "e38486c49c053e06326392f0c964b11bca10da55",

@@ -101,10 +101,15 @@ def _text(config: Mapping[str, object]) -> dict[str, bytes]:
 def quantized(release: str, *, whole: bool) -> Files:
     """An EXL3 pack: 39 shards without Engram tables; 43 files, or with all that surrounds them (``whole``) 48."""
     shards = dict(_spread(_tensors(["attn.wq.trellis", "ffn.experts.trellis"]), 39))
-    files = {**_weights(shards, release), **_text({**CONFIG, **EXL3})}
-    if whole:
+    files = {
+        **_weights(shards, release),
+        **_text({**CONFIG, **EXL3}),
+        "chat_template.jinja": TEMPLATE.encode(),
+    }
+    if not whole:
+        del files["tokenizer.json"]
+    else:
         files |= {
-            "chat_template.jinja": TEMPLATE.encode(),
             "quantization_config.json": _json(EXL3["quantization_config"]),
             "generation_config.json": _json({"temperature": 1.0, "top_p": 0.95}),
             "README.md": b"# A tiny repository of sparkyard's lab\n",

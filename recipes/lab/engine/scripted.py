@@ -137,7 +137,8 @@ class Handler(BaseHTTPRequestHandler):
         Handler.served += 1
         if self.path == "/tokenize":
             text = str(ask.get("content", ask.get("prompt", "")))
-            self.send(200, {"tokens": [sum(word.encode()) for word in text.split()]})
+            tokens = [sum(word.encode()) for word in text.split()]
+            self.send(200, {"tokens": tokens, "count": len(tokens)})
         elif self.path == "/v1/chat/completions":
             self.chat(ask)
         else:

@@ -11,6 +11,7 @@ from scripted import Handler
 from styles import Given
 
 PRODUCT = re.compile(r"(\d{1,6})\s*[*x\u00d7]\s*(\d{1,6})")
+BOXES = re.compile(r"(\d{1,6}) boxes of (\d{1,6})\D+(\d{1,6})\D+left")
 CAPITAL = "The capital of France is Paris."
 THOUGHT = "Let me think about this first."
 REASONING_FIELD = {"vllm": "reasoning"}
@@ -29,13 +30,15 @@ def thinks(ask: Mapping[str, Any], *, default: bool) -> bool:
 
 
 def answer(ask: Mapping[str, Any]) -> str:
-    """A plausible reply to the last message: products are worked out, lists of choices are obeyed."""
+    """A plausible reply to the last message: small sums are worked out, lists of choices are obeyed."""
     choices = ask.get("guided_choice") or (ask.get("structured_outputs") or {}).get("choice")
     if choices:
         return str(choices[0])
     said = last_text(ask)
     if product := PRODUCT.search(said):
         return str(int(product[1]) * int(product[2]))
+    if boxes := BOXES.search(said):
+        return str(int(boxes[1]) * int(boxes[2]) - int(boxes[3]))
     return CAPITAL
 
 

@@ -25,9 +25,11 @@ IDENTITY = (
 
 
 def prepare(given: Given, rank: int, environment: Mapping[str, str]) -> None:
-    """The rank cache at the first start; the identity's own spill folder, and no other. Raises OSError as the engine would."""
+    """The rank cache and the token map at the first start; the identity's own spill folder, and no other. Raises OSError as the engine would."""
     if folder := environment.get("TF_DS_RANK_CACHE"):
         rank_cache(Path(folder), rank, given.number("world", 1))
+    if path := environment.get("TF_DS_TOKEN_MAP"):
+        token_map(Path(path), rank)
     if float(environment.get("TF_DS_SPILL_GIB") or 0) > 0:
         top = environment.get("TF_DS_SPILL_DIR") or "~/.cache/tensorfold/dsv41-spill"
         spill(Path(top).expanduser(), rank, identity(given, environment))
@@ -41,6 +43,13 @@ def rank_cache(folder: Path, rank: int, world: int) -> None:
     say(rank, f"rank cache: writing {path}")
     folder.mkdir(parents=True, exist_ok=True)
     path.write_bytes(hashlib.shake_256(path.name.encode()).digest(4096))
+
+
+def token_map(path: Path, rank: int) -> None:
+    if not path.exists():
+        say(rank, f"token map: writing {path}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n")
 
 
 def identity(given: Given, environment: Mapping[str, str]) -> str:

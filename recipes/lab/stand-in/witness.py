@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.I)
-SYSTEM = re.compile(r"^/(proc|sys|dev)(/|$)|^/etc/(resolv\.conf|hostname|hosts)$|^/sbin/docker-init$|^/$")
+SYSTEM = re.compile(
+    r"^/(proc|sys|dev)(/|$)|^/etc/(resolv\.conf|hostname|hosts)$|^/(usr/)?sbin/docker-init$|^/$"
+)
 DEVICES = ("infiniband", "dri", "nvidia*")
 CGROUP = {
     "memory": ("memory.max", "memory/memory.limit_in_bytes"),

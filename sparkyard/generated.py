@@ -15,20 +15,15 @@ BYTES = 24
 
 
 def with_secrets(lane: Lane, *, read: bool, make: bool) -> Lane:
-    """The lane with its generated secrets in place of those that nobody set.
+    """The lane with its generated secrets in place of their marks (``<generated: name>``).
 
-    Without ``read`` (verbs that are for any machine) and where there is no file yet and none may be made (``--check``), the value
-    is the mark ``<generated: name>``. Raises StepFailed when the file cannot be read or written.
+    The marks stay without ``read`` (verbs that are for any machine), and where there is no file yet and none may be made.
+    Raises StepFailed when the file cannot be read or written.
     """
-    wanted = [
-        name
-        for name, setting in lane.recipe.settings.items()
-        if setting.generated and lane.settings[name].value is None
-    ]
-    if not wanted:
-        return lane
-    found = {name: _value(path(lane, name), name, read=read, make=make) for name in wanted}
-    return replace(lane, settings={**lane.settings, **found})
+    wanted = [name for name, value in lane.settings.items() if value.value == f"<generated: {name}>"]
+    found = {name: _value(path(lane, name), name, make=make) for name in wanted if read}
+    known = {name: value for name, value in found.items() if value is not None}
+    return replace(lane, settings={**lane.settings, **known}) if known else lane
 
 
 def path(lane: Lane, name: str) -> Path:
@@ -37,17 +32,17 @@ def path(lane: Lane, name: str) -> Path:
     return Path(root) / "secrets" / f"{lane.name}-{name}"
 
 
-def _value(file: Path, name: str, *, read: bool, make: bool) -> Value:
+def _value(file: Path, name: str, *, make: bool) -> Value | None:
     try:
-        if read and make and not file.exists():
+        if make and not file.exists():
             _write(file, secrets.token_hex(BYTES))
-        if read and file.exists():
-            return Value(file.read_text(encoding="ascii").strip(), Origin(str(file)), secret=True)
+        if not file.exists():
+            return None
+        return Value(file.read_text(encoding="ascii").strip(), Origin(str(file)), secret=True)
     except (OSError, ValueError) as error:
         raise StepFailed(
             f"the secret {name} cannot be kept in {file}: {error}", next_step=f"ls -l {file.parent}"
         ) from error
-    return Value(f"<generated: {name}>", Origin("generated at the first start"))
 
 
 def _write(file: Path, text: str) -> None:

@@ -194,6 +194,8 @@ def _setting(
     given = _agreed(values, f"lanes.{lane}.{name}", faults)
     mark = file.root.nearest(["settings", name, "default"])
     value = above or given or Value(setting.default, Origin(mark.file, mark.line))
+    if value.value is None and setting.generated:
+        return Value(f"<generated: {name}>", value.origin)
     return Value(value.value, value.origin, setting.secret)
 
 

@@ -6,8 +6,11 @@
 ``rank``, ``world``, ``peers``    this rank, how many there are, the other nodes
 ``lane``                          the settings by name
 ``env``                           the lane's environment, merged by key
-``checkpoints.<name>``            path (absolute, on this node), commit, repo, shards (how many safetensors files)
+``checkpoints.<name>``            path (absolute, on this node), commit, repo, shards (how many safetensors files),
+                                  files (their paths; none while it is unlocked)
 ``image.reference``               what ``docker run`` gets
+``image.origin``                  what it is made of: git commits or digest, 12 digits each; for names of folders
+``kept.<name>.path``              where a kept folder lies on this node
 ``files.<name>.path``             where a rendered file lies on this node
 ``root``                          the lane's own folder on this node: ``<node.root>/lanes/<lane>``
 ``discovered.<name>``             known only on the node: ``gid``, or ``discovered["gid.<hca>"]``
@@ -89,7 +92,7 @@ def checkpoint_scope(lane: Lane, node: Node, commits: Commits, other: str = "") 
             commit = commit_of(spec, commits.get(name))
             path = f"{told_by(node.models, other)}/{spec.repo.replace('/', '--')}/{commit}"
             known = commits.get(name)
-            about = {"path": path, "commit": commit, "repo": spec.repo, "shards": shards(known)}
+            about: dict[str, Any] = {"path": path, "commit": commit, "repo": spec.repo, "shards": shards(known)}
             about["files"] = [file.path for file in known.files] if isinstance(known, Manifest) else None
             found[name] = Scope(f"checkpoints.{name}", about)
     return Scope("checkpoints", found)

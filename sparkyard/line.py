@@ -88,15 +88,11 @@ class Line:
         """The lane that was asked for, or the inventory's."""
         return self.lane_named(self.options.lane)
 
-    def lane_named(self, name: str | None) -> Lane:
-        """A lane of this inventory. Raises ConfigError with every fault of inventory, recipe and settings."""
-        return load.load_all(
-            self.folder,
-            load.find_recipes(self.project, [Path(folder) for folder in self.options.recipes], os.environ),
-            name,
-            environ=os.environ,
-            sets=self.options.set,
-        )
+    def lane_named(self, name: str | None, sets: Sequence[str] | None = None) -> Lane:
+        """A lane of this inventory; ``sets`` in place of ``--set`` for one that was not typed. Raises ConfigError with every fault."""
+        from sparkyard.lanes import lane_named  # noqa: PLC0415
+
+        return lane_named(self, name, self.options.set if sets is None else sets)
 
     def locked(self, lane: Lane) -> Lock:
         """What the lane's pins are: from the lock, or asked for, shown and kept when there is none yet."""
@@ -109,15 +105,14 @@ class Line:
 
     def manifests(self, lane: Lane) -> Mapping[str, Manifest]:
         """The files of the lane's checkpoints, locked."""
-        return {name: locked.manifest for name, locked in self.locked(lane).checkpoints.items()}
+        return self.locked(lane).manifests
 
     def rendered(self, lane: Lane) -> RenderedLane:
         """The lane as it shall be on its nodes; what is not locked yet stays a mark."""
         from sparkyard.render import render_lane  # noqa: PLC0415
         from sparkyard.resolve import known_lock  # noqa: PLC0415
 
-        lock = self._locked.get(lane.name) or known_lock(lane)
-        return render_lane(lane, {name: locked.manifest for name, locked in lock.checkpoints.items()}, lock)
+        return render_lane(lane, {}, self._locked.get(lane.name) or known_lock(lane))
 
     @cached_property
     def folders(self) -> state.Folders:
@@ -194,6 +189,7 @@ class Line:
         if not quiet:
             self._open_record(plan, secrets)
         self.around.secrets = tuple(dict.fromkeys((*self.around.secrets, *secrets)))
+        self.view.mask(self.around.secrets)
         self._start_event(plan)
         if not quiet:
             self._lock(plan)
@@ -257,20 +253,18 @@ class Line:
         if self.options.yes:
             return True
         if self.options.json or not sys.stdin.isatty():
-            raise UsageError(
-                "; ".join(destroyed), next_step="type the same line with --yes if that is wanted"
-            )
+            hint = "type the same line with --yes if that is wanted"
+            raise UsageError("; ".join(destroyed), next_step=hint)
         held = self.locks.release()
-        self.view.handle(
-            Event("finding", "this would be destroyed or interrupted:", data={"details": destroyed})
-        )
+        told = "this would be destroyed or interrupted:"
+        self.view.handle(Event("finding", told, data={"details": destroyed}))
         answer = self.typed("Type yes to go on: ")
         if lost := self.locks.take(held):
             raise lost[0]
         return answer == "yes"
 
     def typed(self, question: str) -> str:
-        """What a person at the terminal answers."""
+        """The person's answer."""
         with self._signals.asking():
             return input(question).strip()
 

@@ -70,6 +70,11 @@ class Lock:
     images: Mapping[str, LockedImage] = field(default_factory=dict)
     files: Mapping[str, LockedFile] = field(default_factory=dict)
 
+    @property
+    def manifests(self) -> dict[str, Manifest]:
+        """The files of each checkpoint, by its name."""
+        return {name: locked.manifest for name, locked in self.checkpoints.items()}
+
     def over(self, under: Lock) -> Lock:
         """This lock, with what it lacks from another one."""
         return Lock(

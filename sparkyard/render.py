@@ -28,11 +28,12 @@ RECIPE = "recipe.yml"
 def render_lane(lane: Lane, commits: Commits, lock: Lock | None = None) -> RenderedLane:
     """The lane with all its templates rendered.
 
-    ``commits`` holds what the lock knows of each checkpoint, ``lock`` what it knows of git sources and images; what is missing
-    renders as ``<unlocked: revision>``, a base image as the recipe names it.
+    ``lock`` is what is known of its pins; ``commits`` goes before it, checkpoint by checkpoint. What is missing renders as
+    ``<unlocked: revision>``, a base image as the recipe names it.
     Raises ConfigError with every fault of the recipe's templates and rules, on every rank.
     """
-    rendering = Rendering(lane, commits, lock or Lock())
+    lock = lock or Lock()
+    rendering = Rendering(lane, {**lock.manifests, **commits}, lock)
     rendered = rendering.run()
     faults = rendering.templates.faults()
     if faults:

@@ -51,7 +51,7 @@ def fitting(lane: Lane, lock: Lock) -> Lock:
 
 def known_manifests(lane: Lane) -> dict[str, Manifest]:
     """The files of the checkpoints that are locked, without any network. Raises ConfigError for a damaged lock."""
-    return {name: locked.manifest for name, locked in known_lock(lane).checkpoints.items()}
+    return known_lock(lane).manifests
 
 
 def image_references(lane: Lane) -> dict[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,12 @@ from typing import Any
 from sparkyard.engine import Engine, Mode
 from sparkyard.events import Event
 from sparkyard.known_hosts import Keys
+from sparkyard.locking import completed
 from sparkyard.model import Inventory, Lane, Link, Manifest, Node
 from sparkyard.plan import Plan
 from sparkyard.recipe import CheckpointSpec, Recipe, Source
-from sparkyard.resolve import manifests_for
+from sparkyard.resolve import gaps, known_lock
+from sparkyard.resolving import Resolver
 from sparkyard.step_world import Surroundings
 from sparkyard.steps.adopt import adopt_steps
 from sparkyard.steps.checkpoint import download_steps
@@ -28,12 +32,27 @@ def bytes_of(size: int, seed: int = 0) -> bytes:
     return hashlib.shake_128(b"%d" % seed).digest(size)
 
 
+def safetensors_of(size: int, seed: int = 0) -> bytes:
+    """A safetensors file of exactly that size: one tensor, its header filled up with spaces."""
+    room = size - 8
+    for length in range(30, room + 1):
+        header = json.dumps({"t": {"data_offsets": [0, room - length]}}).ljust(length).encode()
+        if len(header) == length:
+            return length.to_bytes(8, "little") + header + bytes_of(room - length, seed)
+    raise ValueError(f"{size} bytes are too few")
+
+
+def content_of(path: str, size: int, seed: int = 0) -> bytes:
+    """What a repository made here has at a path."""
+    return safetensors_of(size, seed) if path.endswith(".safetensors") else bytes_of(size, seed)
+
+
 def make_repository(folder: Path, sizes: dict[str, int]) -> Path:
     """``<folder>/example/small`` with files of these sizes."""
     root = folder / REPO
     for seed, (path, size) in enumerate(sizes.items()):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(bytes_of(size, seed))
+        (root / path).write_bytes(content_of(path, size, seed))
     return root
 
 
@@ -61,8 +80,23 @@ class Project:
         limits = self.lane.recipe.limits.model_copy(update={"disk": disk})
         self.lane = replace(self.lane, recipe=self.lane.recipe.model_copy(update={"limits": limits}))
 
-    def manifests(self) -> dict[str, Manifest]:
-        return manifests_for(self.lane)
+    def manifests(
+        self,
+        *,
+        keep: bool = True,
+        say: Callable[[str], None] = lambda line: None,
+        wait: Callable[[float], None] | None = None,
+    ) -> dict[str, Manifest]:
+        """As ``invoke download`` has them: locked, or asked for, and kept after a yes (``keep``)."""
+        known = known_lock(self.lane)
+        if not gaps(self.lane, known):
+            return known.manifests
+        around = self.surroundings()
+        try:
+            resolver = Resolver(self.lane, around, say, wait)
+            return completed(self.lane, known, resolver, lambda _found: keep, say).manifests
+        finally:
+            around.close()
 
     @property
     def manifest(self) -> Manifest:

@@ -18,7 +18,7 @@ from sparkyard.executors import copy as copying
 from sparkyard.lab.hub import Hub
 from sparkyard.patience import Patience
 from sparkyard.trust import agreed, scan
-from tests.hub.checkpoints import REPO, Project, bytes_of, flip, make_repository
+from tests.hub.checkpoints import REPO, Project, flip, make_repository, safetensors_of
 from tests.machine import sshd as servers
 
 pytestmark = [
@@ -167,7 +167,7 @@ Project(folder, url, (Sshd(folder / "sshd", "127.0.0.2", port).node(),)).run()
 
 
 def test_a_copy_goes_on_after_a_kill(hub, project, server, tmp_path):
-    (tmp_path / "hub" / REPO / "model.safetensors").write_bytes(bytes_of(200_000_000))
+    (tmp_path / "hub" / REPO / "model.safetensors").write_bytes(safetensors_of(200_000_000))
     assert project.run(around=None) == 0
     shutil.rmtree(project.path(node="spark-2"))
     part = project.path(".incoming/model.safetensors", "spark-2")

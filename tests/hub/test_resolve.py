@@ -9,9 +9,9 @@ import pytest
 
 from sparkyard.errors import StepFailed
 from sparkyard.lab.hub import Hub
-from sparkyard.lock import Locked, read_lock, write_lock
+from sparkyard.lock import Lock, Locked, read_lock, write_lock
 from sparkyard.model import Manifest
-from sparkyard.resolve import manifests_for, own_lock_path
+from sparkyard.resolve import own_lock_path
 from tests.hub.checkpoints import REPO, Project, make_repository
 
 
@@ -41,40 +41,38 @@ def test_small_files_have_a_blob_id(hub, tmp_path):
 
 def test_nothing_is_written_under_check(hub, tmp_path):
     project = Project(tmp_path, hub.url)
-    assert manifests_for(project.lane, write=False)["small"].files
+    assert project.manifests(keep=False)["small"].files
     assert not own_lock_path(project.lane).exists()
 
 
 def test_a_stale_lock_is_said_and_resolved_anew(hub, tmp_path):
     project = Project(tmp_path, hub.url)
     stale = Locked("v1", Manifest(REPO, "d" * 40, ()), ("*",))
-    write_lock(own_lock_path(project.lane), {"small": stale, "other": stale})
+    write_lock(own_lock_path(project.lane), Lock({"small": stale, "other": stale}))
     said: list[str] = []
-    manifest = manifests_for(project.lane, say=said.append)["small"]
-    assert said == [
-        f"checkpoint small: the lock is for {REPO}@v1, the recipe says main",
-        f"checkpoint small: {REPO}@main is commit {manifest.commit}",
-    ]
+    manifest = project.manifests(say=said.append)["small"]
+    assert said == [f"checkpoint small: the lock is for {REPO}@v1, the recipe says main"]
     lock = read_lock(own_lock_path(project.lane))
     assert lock is not None
-    assert lock["small"].manifest == manifest
-    assert lock["other"] == stale
+    assert lock.checkpoints["small"].manifest == manifest
+    assert lock.checkpoints["other"] == stale
 
 
 def test_the_recipes_lock_serves_when_the_person_has_none(hub, tmp_path):
     project = Project(tmp_path, hub.url)
-    manifest = manifests_for(project.lane, write=False)["small"]
+    manifest = project.manifests(keep=False)["small"]
     recipe = tmp_path / "recipe"
     recipe.mkdir()
-    write_lock(recipe / "recipe.lock.json", {"small": Locked("main", manifest)})
+    write_lock(recipe / "recipe.lock.json", Lock({"small": Locked("main", manifest)}))
     hub.faults.set(offline=True)
-    assert manifests_for(replace(project.lane, recipe_folder=recipe)) == {"small": manifest}
+    project.lane = replace(project.lane, recipe_folder=recipe)
+    assert project.manifests() == {"small": manifest}
     assert not own_lock_path(project.lane).exists()
 
 
 def test_no_network_and_no_lock_says_what_is_missing(hub, tmp_path):
     project = Project(tmp_path, "http://127.0.0.1:9")
     with pytest.raises(StepFailed) as failure:
-        manifests_for(project.lane, wait=lambda _: None)
+        project.manifests(wait=lambda _: None)
     assert "no network to http://127.0.0.1:9" in str(failure.value)
     assert "asked for checkpoint small of lane T" in str(failure.value)

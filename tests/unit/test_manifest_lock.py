@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 
 from sparkyard.errors import ConfigError, StepFailed
-from sparkyard.lock import Locked, format_lock, parse_lock, read_lock, write_lock
+from sparkyard.lock import (
+    Lock,
+    Locked,
+    LockedFile,
+    LockedGit,
+    LockedImage,
+    format_lock,
+    parse_lock,
+    read_lock,
+    write_lock,
+)
 from sparkyard.manifest import file_fault, path_fault, refuse_unsafe, seal_entries, seal_text, wanted
 from sparkyard.model import Manifest, RemoteFile
 from sparkyard.recipe import CheckpointSpec, Source
@@ -106,17 +116,44 @@ def test_a_seal_of_another_commit_seals_nothing():
     assert seal_entries(seal_text(MANIFEST, {}), replace(MANIFEST, commit="d" * 40)) == {}
 
 
+def some_lock(**parts: Any) -> Lock:
+    return Lock({"small": Locked("main", MANIFEST)}, **parts)
+
+
+WHOLE = Lock(
+    {"small": Locked("main", MANIFEST, ("*",)), "big": Locked(COMMIT, MANIFEST)},
+    {"image.build.git.engine": LockedGit("https://git.example/a/b", COMMIT[:12], COMMIT)},
+    {"image.build.base": LockedImage("registry.example/base:1", f"sha256:{SHA}")},
+    {"template": LockedFile(SHA, "b" * 64)},
+)
+
+
 def test_a_lock_comes_back_from_its_text(tmp_path):
-    lock = {"small": Locked("main", MANIFEST, ("*",)), "big": Locked(COMMIT, MANIFEST)}
-    assert parse_lock(format_lock(lock), "x") == lock
-    write_lock(tmp_path / "locks" / "A.json", lock)
-    assert read_lock(tmp_path / "locks" / "A.json") == lock
+    assert parse_lock(format_lock(WHOLE), "x") == WHOLE
+    write_lock(tmp_path / "locks" / "A.json", WHOLE)
+    assert read_lock(tmp_path / "locks" / "A.json") == WHOLE
     assert [path.name for path in (tmp_path / "locks").iterdir()] == ["A.json"]
     assert read_lock(tmp_path / "none.json") is None
 
 
+def test_a_lock_of_version_1_is_read():
+    text = format_lock(some_lock()).replace('"version": 2', '"version": 1')
+    assert parse_lock(text, "x") == some_lock()
+
+
+def test_a_lock_goes_over_another_entry_by_entry():
+    over = Lock(
+        {"big": Locked("dev", MANIFEST)}, images={"image.build.base": LockedImage("x", f"sha256:{SHA}")}
+    )
+    both = over.over(WHOLE)
+    assert both.checkpoints == {"small": WHOLE.checkpoints["small"], "big": over.checkpoints["big"]}
+    assert both.images == over.images
+    assert both.git == WHOLE.git
+    assert both.files == WHOLE.files
+
+
 def test_a_lock_cut_anywhere_is_refused():
-    text = format_lock({"small": Locked("main", MANIFEST)})
+    text = format_lock(WHOLE)
     for cut in range(len(text.rstrip())):
         with pytest.raises(ConfigError):
             parse_lock(text[:cut], "locks/A.json")
@@ -125,15 +162,18 @@ def test_a_lock_cut_anywhere_is_refused():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"version": 1', '"version": 2', "is 2, this sparkyard reads 1"),
+        ('"version": 2', '"version": 3', "is 3, this sparkyard reads 1 and 2"),
         ("config.json", "../config.json", "has empty"),
-        (COMMIT, "c" * 7, "is not a 40-hex commit"),
-        (SHA, "a" * 63, "has neither"),
+        (f'"commit": "{COMMIT}"', '"commit": "ccccccc"', "is not a 40-hex commit"),
+        (f'"sha256": "{SHA}"', f'"sha256": "{SHA[1:]}"', "has neither"),
+        (COMMIT[:12] + '"', "d" * 12 + '"', "is not a 40-hex commit that begins with 'dddddddddddd'"),
+        (f"sha256:{SHA}", f"sha256:{SHA}0", "is not sha256: and 64 hex digits"),
+        ("b" * 64, "b" * 63, "is not two sha256 of 64 hex digits"),
     ],
 )
 def test_a_lock_with_unsafe_content_is_refused(old, new, words):
     with pytest.raises(ConfigError) as failure:
-        parse_lock(format_lock({"small": Locked("main", MANIFEST)}).replace(old, new), "locks/A.json")
+        parse_lock(format_lock(WHOLE).replace(old, new), "locks/A.json")
     assert words in str(failure.value)
     assert "locks/A.json" in str(failure.value)
 

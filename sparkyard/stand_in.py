@@ -43,7 +43,9 @@ COMMITS: Mapping[str, str] = {
 }
 """The commits of the tiny repositories on the lab's hub (``lab/tiny_repos.py``; a test compares)."""
 
-GIT: dict[str, str] = {}
+GIT: dict[str, str] = {
+    "https://github.com/MiaAI-Lab/DeepSeek-v4.1-Flash-EXL3-2x-DGX-Sparks": "ef21bbc89e4511571e742ecbba2f5ebb6c9a34f5",
+}
 """The commits of the git repositories that the lab keeps in place of real ones: URL → commit."""
 
 

@@ -151,10 +151,14 @@ def _oid(path: str, data: bytes) -> str:
 
 
 def write(folder: Path) -> None:
-    """Put every repository below a folder of the hub; files that are right already are not touched."""
+    """Put every repository below a folder of the hub; files that are right already are not touched, others are taken away."""
     for name, make in REPOSITORIES.items():
-        for path, data in make().items():
-            _keep(folder / name / path, data)
+        files = {folder / name / path: data for path, data in make().items()}
+        for path, data in files.items():
+            _keep(path, data)
+        for path in (folder / name).rglob("*"):
+            if path.is_file() and path not in files:
+                path.unlink()
 
 
 def _keep(path: Path, data: bytes) -> None:

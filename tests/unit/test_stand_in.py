@@ -103,10 +103,13 @@ def test_what_is_right_is_not_written_again(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in files}
     broken = files[0]
     broken.write_bytes(b"")
+    strange = broken.with_name("strange")
+    strange.write_bytes(b"")
     tiny_repos.write(tmp_path)
     changed = {path for path in files if path.stat().st_mtime_ns != before[path]}
     assert changed == {broken}
     assert broken.stat().st_size > 0
+    assert not strange.exists()
 
 
 @pytest.mark.parametrize("name", sorted(tiny_repos.REPOSITORIES))

@@ -1,0 +1,71 @@
+"""What the two ranks of a lane were given, as their stand-ins saw it and as Docker was asked, in a form that does not change from run to run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.machine.conftest import Lab
+
+STATE = "home/.local/share/sparkyard/lanes"
+OF_THE_IMAGE = {"HOME", "HOSTNAME", "PATH", "PYTHONDONTWRITEBYTECODE", "NVIDIA_VISIBLE_DEVICES"}
+"""Variables that the image, Docker or the node set, not the recipe."""
+NO_LIMIT = {"max", "9223372036854771712"}
+
+
+def record(lab: Lab, node: str, lane: str, rank: int) -> dict[str, Any]:
+    """The newest record of a rank, from the folder that it keeps."""
+    found = list((lab.own(node) / STATE / lane).rglob(f"stand-in.rank{rank}.json"))
+    newest = max(found, key=lambda path: path.stat().st_mtime_ns)
+    told: dict[str, Any] = json.loads(newest.read_text())
+    return told
+
+
+def asked(lab: Lab, node: str, container: str) -> dict[str, Any]:
+    """What Docker was asked for."""
+    told: dict[str, Any] = json.loads(lab.out(node, "docker", "inspect", container))[0]["HostConfig"]
+    return told
+
+
+def normal(seen: dict[str, Any], host: dict[str, Any]) -> dict[str, Any]:
+    """One rank, to be compared with a golden file.
+
+    Home folders become ``<home>``, commits ``<commit>``, and the hash of a build ``<build>``; variables that the image, Docker or the
+    node set are left out. ``ulimits``, ``gpus``, ``devices.asked`` and ``docker`` are from ``docker inspect``, since the lab's machine
+    may not be able to grant them; all else is what the rank saw from inside. Everything that is left must be equal.
+    """
+    return {
+        "argv": seen["argv"],
+        "environment": {k: v for k, v in seen["environment"].items() if k not in OF_THE_IMAGE},
+        "mounts": {each["target"]: source(each) for each in seen["mounts"]},
+        "ulimits": {each["Name"]: [each["Soft"], each["Hard"]] for each in host["Ulimits"] or ()},
+        "devices": {"asked": [device["PathOnHost"] for device in host["Devices"]], "seen": seen["devices"]},
+        "gpus": [each["Count"] for each in host["DeviceRequests"] or ()],
+        "docker": {
+            "init": host["Init"],
+            "network": host["NetworkMode"],
+            "ipc": host["IpcMode"],
+            "capabilities": host["CapAdd"],
+            "privileged": host["Privileged"],
+            "restart": host["RestartPolicy"]["Name"],
+            "log": host["LogConfig"]["Config"],
+        },
+        "user": [seen["uid"], seen["gid"]],
+        "oom_score_adj": seen["oom_score_adj"],
+        "limits": {k: v for k, v in seen["cgroup"].items() if k != "cpus" and v not in NO_LIMIT},
+    }
+
+
+def source(mount: dict[str, Any]) -> str:
+    """Where a mount comes from, and whether it can be written."""
+    path = re.sub(r"^.*/self/home/", "<home>/", str(mount["source"]))
+    path = re.sub(r"\b[0-9a-f]{40}\b", "<commit>", path)
+    return path + ("" if mount["read_only"] else " (can be written)")
+
+
+def golden(folder: Path, rank: int) -> dict[str, Any]:
+    """The expected record of a rank."""
+    told: dict[str, Any] = json.loads((folder / f"rank{rank}.json").read_text())
+    return told

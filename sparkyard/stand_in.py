@@ -43,12 +43,6 @@ COMMITS: Mapping[str, str] = {
 }
 """The commits of the tiny repositories on the lab's hub (``lab/tiny_repos.py``; a test compares)."""
 
-GIT: dict[str, str] = {
-    "https://github.com/MiaAI-Lab/DeepSeek-v4.1-Flash-EXL3-2x-DGX-Sparks": "ef21bbc89e4511571e742ecbba2f5ebb6c9a34f5",
-}
-"""The commits of the git repositories that the lab keeps in place of real ones: URL → commit."""
-
-
 def stand_in(lane: Lane) -> Lane:
     """The lane as the lab can run it; a lane made for the lab stays as it is.
 
@@ -113,8 +107,15 @@ def _patch(spec: PatchSpec) -> PatchSpec:
     return spec.model_copy(update={"git": _git(spec.git), "pristine": "", "patched": ""})
 
 
+def git_commits() -> Mapping[str, str]:
+    """The commits of the git repositories that the lab keeps in place of real ones: URL → commit, made of their files alone."""
+    from sparkyard.lab import kit_repo  # noqa: PLC0415 - the lab is not for those who have none
+
+    return {kit_repo.URL: kit_repo.commit(kit_repo.files())}
+
+
 def _git(spec: GitSpec) -> GitSpec:
-    known = GIT.get(spec.url)
+    known = git_commits().get(spec.url)
     return spec.model_copy(update={"commit": known[: len(spec.commit)]}) if known else spec
 
 

@@ -20,5 +20,4 @@ def test_the_scripts_are_sound_shell():
 
 
 def test_the_stand_in_names_it():
-    if kit_repo.URL in stand_in.GIT:
-        assert stand_in.GIT[kit_repo.URL] == kit_repo.commit(kit_repo.files())
+    assert stand_in.git_commits() == {kit_repo.URL: kit_repo.commit(kit_repo.files())}

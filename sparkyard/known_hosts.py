@@ -81,7 +81,7 @@ def _line(name: str, key: paramiko.PKey) -> str:
 
 
 def _replace(file: Path, text: str) -> None:
-    if file.exists() and file.read_text() == text:
+    if file.exists() and file.read_text(encoding="utf-8") == text:
         return
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")

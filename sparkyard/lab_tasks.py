@@ -14,7 +14,7 @@ def up(line: Line, nodes: str) -> None:
     """Bring the lab up. Raises UsageError for a number of nodes it cannot have."""
     from sparkyard import lab  # noqa: PLC0415
 
-    if not nodes.isdecimal() or not 1 <= int(nodes) <= lab.MOST_NODES:
+    if not (nodes.isascii() and nodes.isdecimal()) or not 1 <= int(nodes) <= lab.MOST_NODES:
         raise UsageError(f"--nodes takes a number from 1 to {lab.MOST_NODES}, not {nodes!r}")
     _show(line, lab.up(int(nodes), line.say))
 
@@ -49,9 +49,19 @@ def shell(line: Line, node: str, command: str) -> None:
             f"no lab node {node!r} is up",
             next_step=f"nodes: {', '.join(known)}" if known else "invoke lab.up",
         )
-    words = lab.enter_words(node, shlex.split(command)) if command else lab.shell_words(node)
+    words = lab.enter_words(node, _split(command)) if command else lab.shell_words(node)
     line.close()
     os.execvp(words[0], words)  # noqa: S606 - the shell takes over this process
+
+
+def _split(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--command={command}: {str(error).lower()}") from None
+    if not words:
+        raise UsageError("--command was given without a command")
+    return words
 
 
 def _show(line: Line, state: object) -> None:

@@ -65,7 +65,7 @@ class Line:
         self.project = project_folder()
         self.began = time.monotonic()
         self.statuses: list[int] = []
-        self._events: list[Event] = []
+        self.events: list[Event] = []
         self._locked: dict[str, Lock] = {}
         self._recording: Recording | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
@@ -166,7 +166,7 @@ class Line:
     def emit(self, event: Event) -> None:
         """Show an event and keep what the recap counts."""
         if event.type != "step-output":
-            self._events.append(event)
+            self.events.append(event)
         self.view.handle(event)
 
     def say(self, message: str, **data: Any) -> None:
@@ -193,10 +193,10 @@ class Line:
         self._start_event(plan)
         if not quiet:
             self._lock(plan)
-        before = len(self._events)
+        before = len(self.events)
         status = self.engine.run(plan)
         self.statuses.append(status)
-        acted = any(event.type == "step-changed" for event in self._events[before:])
+        acted = any(event.type == "step-changed" for event in self.events[before:])
         if rendered is not None and acted:
             self._record_ranks(rendered)
         if status not in (0, 6):
@@ -272,8 +272,9 @@ class Line:
 
     def finish(self) -> int:
         """The recap and the exit status of a line whose tasks have all run."""
-        if any(event.type == "run-start" for event in self._events):
+        if any(event.type == "run-start" for event in self.events):
             self._recap(worst(self.statuses))
+        self.view.close()  # what it kept back may be what fails to be shown
         return worst(self.statuses)
 
     def fail(self, error: SparkyardError) -> int:
@@ -284,7 +285,7 @@ class Line:
         return self.finish() or error.status
 
     def _show_error(self, error: SparkyardError) -> None:
-        started = any(event.type == "run-start" for event in self._events)
+        started = any(event.type == "run-start" for event in self.events)
         if self.options.json:
             for event in error_events(error):
                 if not (started and event.type == "recap"):
@@ -296,8 +297,8 @@ class Line:
             complain(f"error: {error}\n")
 
     def _recap(self, status: int) -> None:
-        nodes = [n for e in self._events if e.type == "run-start" for n in e.data["nodes"]]
-        counts = count(self._events, dict.fromkeys(nodes))
+        nodes = [n for e in self.events if e.type == "run-start" for n in e.data["nodes"]]
+        counts = count(self.events, dict.fromkeys(nodes))
         data: dict[str, Any] = {
             "status": status,
             "nodes": {node: c.data() for node, c in counts.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from sparkyard import facts, load
 from sparkyard.asking import ask_all
-from sparkyard.command import Command, mask
+from sparkyard.command import Command
 from sparkyard.errors import Interrupted, SparkyardError, UsageError
 from sparkyard.events import Event
 from sparkyard.facts import ContainerFact
@@ -30,6 +31,8 @@ def render(line: Line, out: str) -> None:
     """Write the lane's files and docker commands below ``out``, without connecting to any node."""
     from sparkyard.rendered_tree import write_tree  # noqa: PLC0415
 
+    if not out.strip():
+        raise UsageError("--out was given without a folder", next_step="invoke render --out=build")
     rendered = line.rendered(line.lane)
     for path in write_tree(rendered, Path(out)):
         row = {"path": str(path), "bytes": path.stat().st_size, "mode": f"{path.stat().st_mode & 0o7777:04o}"}
@@ -67,9 +70,11 @@ def running_lanes(found: Found) -> tuple[str, ...]:
 
 def logs(line: Line, node: str, follow: bool, lines: str) -> None:
     """Show the last log lines of every container of ours, or follow them until Ctrl-C."""
-    if not lines.isdecimal():
+    if not (lines.isascii() and lines.isdecimal()):
         raise UsageError(f"--lines takes a number, not {lines!r}")
-    nodes = chosen_nodes(line.inventory, node or line.options.limit)
+    nodes = chosen_nodes(line.inventory, line.options.limit)
+    if node:
+        nodes = chosen_nodes(line.inventory, node, "--node")
     found = containers(line, nodes)
     wanted = [
         (name, fact.name)
@@ -78,6 +83,11 @@ def logs(line: Line, node: str, follow: bool, lines: str) -> None:
         for fact in facts_
         if line.options.lane in (None, fact.lane)
     ]
+    for lane in running_lanes(found):
+        with contextlib.suppress(
+            SparkyardError
+        ):  # logs must also show what runs of a recipe that is no longer sound
+            line.view.mask(line.lane_named(lane).secrets())
     errors = [error for error in found.values() if isinstance(error, SparkyardError)]
     if wanted:
         with ThreadPoolExecutor(len(wanted)) as pool:
@@ -96,8 +106,7 @@ def _logs(line: Line, node: str, container: str, follow: bool, lines: str) -> No
 
     def show(text: str) -> None:
         with one_at_a_time:
-            shown = mask(text, line.around.secrets)
-            data = {"line": shown, "container": container}
-            line.emit(Event("finding", f"{node} | {shown}", node, data=data))
+            data = {"line": text, "container": container}
+            line.emit(Event("finding", f"{node} | {text}", node, data=data))
 
     line.around.shell(node).run(Command(words), on_line=show)

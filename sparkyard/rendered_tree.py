@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from sparkyard.command import mask
+from sparkyard.errors import UsageError
 from sparkyard.model import RenderedFile
 from sparkyard.rendered import RenderedLane
 
@@ -18,19 +19,30 @@ HOME = "<discovered: home>/"
 PAIRS = re.compile(r"--?[a-z][a-z-]*\Z")
 
 
+MARK = ".rendered"
+"""Lies in every folder that render has made, and in no other: only such a folder is emptied."""
+
+
 def write_tree(rendered: RenderedLane, folder: Path) -> tuple[Path, ...]:
     """Write everything below ``folder``/<lane>, which is emptied first; returns the files written, sorted.
 
-    Raises OSError when it cannot be written.
+    Raises UsageError when that folder holds files of somebody else, OSError when it cannot be written.
     """
     top = folder / rendered.lane
-    if top.exists():
+    if top.is_dir() and any(top.iterdir()) and not (top / MARK).is_file():
+        raise UsageError(
+            f"{top} holds files that render did not write; nothing was changed",
+            next_step="choose another folder with --out",
+        )
+    if top.is_dir():
         shutil.rmtree(top)
+    top.mkdir(parents=True)
+    (top / MARK).touch()
     for path, text in sorted(texts(rendered).items()):
         target = top / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-    return tuple(sorted(path for path in top.rglob("*") if path.is_file()))
+        target.write_text(text, encoding="utf-8")
+    return tuple(sorted(path for path in top.rglob("*") if path.is_file() and path.name != MARK))
 
 
 def texts(rendered: RenderedLane) -> dict[str, str]:
@@ -38,6 +50,12 @@ def texts(rendered: RenderedLane) -> dict[str, str]:
     found = {"image.sh": script(rendered.image.words, "builds or pulls the image, on the head")}
     for file in rendered.files:
         found[f"{file.node}/files/{_relative(file)}"] = mask(file.content, rendered.secrets)
+    if rendered.scripts is not None:
+        there = shlex.join(("cd", rendered.scripts.folder))
+        found["start.sh"] = (
+            f"# starts the kit, on the head\n{there} && {shlex.join(rendered.scripts.start)}\n"
+        )
+        return found
     for container in rendered.containers:
         about = f"starts rank {container.rank} ({container.service}) on {container.node}"
         found[f"{container.node}/{container.service}.docker.sh"] = script(container.words, about)

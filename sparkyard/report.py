@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -157,7 +158,7 @@ class MultiView:
     """Lets every view see every event, one at a time, whichever thread it comes from.
 
     A view whose reader has gone (``| head``), or whose stream takes no more (a full disk), is dropped; ``on_gone`` is called
-    then with the error, once for each, unless all is being closed.
+    then with the error, once for each; of a reader who goes when all is being closed nothing is said.
     """
 
     def __init__(
@@ -165,18 +166,28 @@ class MultiView:
     ) -> None:
         self._views = list(views)
         self._on_gone = on_gone
+        self._secrets: tuple[str, ...] = ()
         self._one_at_a_time = threading.RLock()
 
     def add(self, view: View) -> None:
         with self._one_at_a_time:
             self._views.append(view)
 
+    def mask(self, secrets: Iterable[str]) -> None:
+        """More values that no view may see: what a container logs, what a person typed, is shown as it comes."""
+        self._secrets = tuple(dict.fromkeys((*self._secrets, *filter(None, secrets))))
+
     def handle(self, event: Event) -> None:
+        if self._secrets:
+            data = jsonline.plain(event.data, self._secrets)
+            event = replace(event, message=mask(event.message, self._secrets), data=data)
         for error in self._each(lambda view: view.handle(event)):
             self._on_gone(error)
 
     def close(self) -> None:
-        self._each(lambda view: view.close())
+        for error in self._each(lambda view: view.close()):
+            if not isinstance(error, BrokenPipeError):  # a reader who leaves at the end has seen enough
+                self._on_gone(error)
 
     def _each(self, act: Callable[[View], None]) -> list[OSError]:
         """Let every view act; returns the errors of those that are gone."""

@@ -11,8 +11,10 @@ from sparkyard.model import Inventory
 NOUNS = ("preflight", "checkpoint", "image", "file", "patch", "job", "service", "verify")
 
 
-def chosen_nodes(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
+def chosen_nodes(inventory: Inventory, limit: str | None, flag: str = "--limit") -> tuple[str, ...]:
     """The nodes meant by ``--limit``: names, globs, groups and ``!`` of these, separated by commas; all without it.
+
+    ``flag`` is what was typed, for errors.
 
     Raises UsageError for a word that means no node, and when nothing is left.
     """
@@ -22,14 +24,14 @@ def chosen_nodes(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
     words = [word.strip() for word in limit.split(",") if word.strip()]
     plus = [word for word in words if not word.startswith("!")]
     minus = [word[1:] for word in words if word.startswith("!")]
-    kept = {name for word in plus for name in _meant(inventory, word)} if plus else set(names)
-    kept -= {name for word in minus for name in _meant(inventory, word)}
+    kept = {name for word in plus for name in _meant(inventory, word, flag)} if plus else set(names)
+    kept -= {name for word in minus for name in _meant(inventory, word, flag)}
     if not kept:
-        raise UsageError(f"--limit={limit} leaves no node", next_step=f"nodes are: {', '.join(names)}")
+        raise UsageError(f"{flag}={limit} leaves no node", next_step=f"nodes are: {', '.join(names)}")
     return tuple(name for name in names if name in kept)
 
 
-def _meant(inventory: Inventory, word: str) -> tuple[str, ...]:
+def _meant(inventory: Inventory, word: str, flag: str) -> tuple[str, ...]:
     names = tuple(node.name for node in inventory.nodes)
     if word in inventory.groups:
         return inventory.groups[word]
@@ -39,7 +41,7 @@ def _meant(inventory: Inventory, word: str) -> tuple[str, ...]:
         near = difflib.get_close_matches(word, known, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise UsageError(
-            f"--limit: {word!r} is no node and no group{hint}", next_step=f"known: {', '.join(known)}"
+            f"{flag}: {word!r} is no node and no group{hint}", next_step=f"known: {', '.join(known)}"
         )
     return found
 

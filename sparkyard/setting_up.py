@@ -87,6 +87,11 @@ def init(line: Line, nodes: str, force: bool) -> None:
     if line.options.check:
         raise UsageError("init has no --check: it writes one file, and never over another one")
     can_ask = sys.stdin.isatty() and not line.options.json and not line.options.yes
+    if not (can_ask or given or line.options.yes):
+        raise UsageError(
+            "there is nobody to ask, and no answer was given; nothing was written",
+            next_step="give answers as --set name=value, or --yes for example values to be edited",
+        )
     written = load.init_inventory(folder, given, _ask if can_ask else None, replace=force)
     line.emit(finding("init", {"file": str(written), "result": "written"}))
     line.say("look it over, then: invoke trust, and invoke download build start")

@@ -93,6 +93,10 @@ class StepWorld:
         return self._around.run_folder
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._around.secrets
+
+    @property
     def own_folder(self) -> Path:
         return self._around.own_folder
 

@@ -73,6 +73,11 @@ class World(Protocol):
         ...
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must not be kept in any file of the record."""
+        ...
+
+    @property
     def own_folder(self) -> Path:
         """sparkyard's state folder on this machine (manifests, known_hosts)."""
         ...

@@ -6,6 +6,8 @@ import os
 import threading
 from pathlib import Path
 
+from sparkyard.command import mask
+
 
 class News:
     """A count that grows with everything that happens; waiting ends when it has grown."""
@@ -36,19 +38,20 @@ class News:
 
 
 class LogFile:
-    """The saved log of one container, 0600: its lines as Docker gives them, with their times."""
+    """The saved log of one container, 0600: its lines as Docker gives them, with their times; secrets masked."""
 
-    def __init__(self, folder: Path, node: str, container: str) -> None:
+    def __init__(self, folder: Path, node: str, container: str, secrets: tuple[str, ...] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{node}-{container}.log"
         opened = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(opened, "w", encoding="utf-8", buffering=1)
         self._lock = threading.Lock()
+        self._secrets = secrets
 
     def add(self, line: str) -> None:
         with self._lock:
             if not self._file.closed:
-                self._file.write(line + "\n")
+                self._file.write(mask(line, self._secrets) + "\n")
 
     def close(self) -> None:
         with self._lock:

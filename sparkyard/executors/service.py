@@ -246,7 +246,7 @@ def _gone(done: Completed, shell: Shell, command: Command) -> bool:
 def save(shell: Shell, container: str, world: World) -> None:
     """The whole log and the state, into the run record."""
     folder = world.run_folder / "logs"
-    log = LogFile(folder, shell.node.name, container)
+    log = LogFile(folder, shell.node.name, container, world.secrets)
     try:
         shell.run(Command.of("docker", "logs", "--timestamps", container), on_line=log.add)
     finally:

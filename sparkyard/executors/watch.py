@@ -215,7 +215,7 @@ class Watches:
         days may be large.
         """
         self.release(node, container)
-        log = LogFile(self._logs, node, container)
+        log = LogFile(self._logs, node, container, world.secrets)
         watch = Watch(world, node, container, log=log, news=self.news, gate=gate, whole=whole)
         with self.news.lock:
             self._all[node, container] = watch

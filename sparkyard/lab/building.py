@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ from sparkyard.lab.processes import (
 from sparkyard.lab.wheels import has_model, model_repo
 
 Report = Callable[[str], None]
+SPLITS = re.compile(r"[\s%,:]")
+"""Signs at which sshd, overlayfs or mount options would split a path."""
 MOST_PATH = 60
 """A socket's path has 107 characters at most, and the engine's sockets lie below the lab's folder."""
 
@@ -72,9 +75,11 @@ def _claim(place: Place) -> None:
         raise LabError(
             f"{place.folder} is too long a path for the sockets in it", next_step="set SPARKYARD_LAB"
         )
-    if any(sign.isspace() or sign in "%,:" for sign in str(place.folder)):  # sshd, overlayfs and mount options split there
-        raise LabError(f"{place.folder}: a lab's path has no spaces, commas, colons or percent signs",
-            next_step="set SPARKYARD_LAB")
+    if SPLITS.search(str(place.folder)):
+        raise LabError(
+            f"{place.folder}: a lab's path has no spaces, commas, colons or percent signs",
+            next_step="set SPARKYARD_LAB",
+        )
     if not place.marker.exists():
         if any(place.folder.iterdir()):
             raise LabError(f"{place.folder} holds files and is not a lab; nothing was changed",
@@ -178,9 +183,11 @@ def storage_driver(place: Place, report: Report) -> str:
 
 
 def write_known_hosts(place: Place, wanted: tuple[NodePlace, ...]) -> None:
-    """Node 1 trusts every node, under the plain names that HostKeyAlias uses."""
+    """Node 1 trusts every node, under the plain names that HostKeyAlias uses and by the link's address, as kits' scripts do."""
     lines = [
-        f"{node.name} {' '.join((node.folder / 'hostkey.pub').read_text().split()[:2])}\n" for node in wanted
+        f"{name} {' '.join((node.folder / 'hostkey.pub').read_text().split()[:2])}\n"
+        for node in wanted
+        for name in (node.name, node.fabric)
     ]
     known = place.node("spark-1").home / ".ssh" / "known_hosts"
     keep(known, "".join(lines), 0o600)

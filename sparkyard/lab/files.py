@@ -16,12 +16,12 @@ def keep(path: Path, text: str, mode: int = 0o644) -> None:
     It is written in place, since a file that is bound into a node must keep its inode.
     """
     try:
-        if path.read_text() == text:
+        if path.read_text(encoding="utf-8") == text:
             return
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode)
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     path.chmod(mode)
 
 

@@ -78,7 +78,7 @@ def engine_tag(place: Place) -> str:
     """Name of the engine's base image: a hash of what it is made from, known without asking apt."""
     release = [
         line
-        for line in Path("/etc/os-release").read_text().splitlines()
+        for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
         if line.startswith(("ID=", "VERSION_ID="))
     ]
     names = [

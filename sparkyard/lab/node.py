@@ -33,7 +33,7 @@ def anchor(node: NodePlace) -> int | None:
     try:
         pid = int(node.pid_file.read_text())
         ours = Path("/run/netns", node.netns).stat().st_ino == Path(f"/proc/{pid}/ns/net").stat().st_ino
-        marked = Path(f"/proc/{pid}/root/run/sparkyard-lab").read_text() == marker_text(node)
+        marked = Path(f"/proc/{pid}/root/run/sparkyard-lab").read_text(encoding="utf-8") == marker_text(node)
     except (OSError, ValueError):
         return None
     return pid if ours and marked else None
@@ -75,7 +75,7 @@ def write_files(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
 
 def _write_etc(node: NodePlace, nodes: Sequence[NodePlace]) -> None:
     home = node.lab.common / "home"
-    lines = Path("/etc/passwd").read_text().splitlines()
+    lines = Path("/etc/passwd").read_text(encoding="utf-8").splitlines()
     others = [line for line in lines if not line.startswith("root:")]
     if not any(line.startswith("sshd:") for line in others):
         others.append("sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin")
@@ -154,7 +154,9 @@ def listens(node: NodePlace, port: int) -> bool:
     pid = anchor(node)
     if pid is None:
         return False
-    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    rows = [
+        line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]
+    ]
     return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
 
 
@@ -227,7 +229,7 @@ def _named(node: NodePlace, name: str) -> set[int]:
 
     def runs(pid: int) -> bool:
         try:
-            return Path(f"/proc/{pid}/comm").read_text().strip() == name
+            return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == name
         except OSError:
             return False
 
@@ -285,7 +287,9 @@ def remove(node: NodePlace) -> None:
 
 def refuse_mounts(folder: Path) -> None:
     """Never delete through a mount: what lies behind it is not the lab's."""
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    mounts = [
+        line.split()[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    ]
     below = [mount for mount in mounts if mount == str(folder) or mount.startswith(f"{folder}{os.sep}")]
     if below:
         raise LabError(

@@ -43,7 +43,7 @@ def start(words: Sequence[str], log: Path, env: dict[str, str] | None = None) ->
 def last_lines(log: Path, count: int = 12) -> list[str]:
     """The end of a log, for an error."""
     try:
-        return log.read_text(errors="replace").splitlines()[-count:]
+        return log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
     except OSError:
         return [f"{log} cannot be read"]
 
@@ -72,7 +72,7 @@ def netns_pids(name: str) -> set[int]:
 
 def cgroup_folders(name: str) -> list[Path]:
     """The lab's cgroup in every hierarchy of this machine (v1 has many, v2 one)."""
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
     roots = [Path(fields[1]) for fields in mounts if fields[2] in {"cgroup", "cgroup2"}]
     return [root / name for root in roots if (root / name).is_dir()]
 

@@ -99,8 +99,11 @@ def find_lanes(folders: Sequence[Path], faults: Faults) -> dict[str, Path]:
         if not folder.is_dir():
             faults.add(shown(folder), 0, "", "there is no such folder of recipes")
             continue
-        for path in sorted(folder.glob(f"*/{RECIPE}")):
+        paths = sorted(folder.glob(f"*/{RECIPE}"))
+        for path in paths:
             _add_lane(path, found, faults)
+        if not paths:
+            faults.add(shown(folder), 0, "", f"holds no recipe: */{RECIPE} is looked for in it")
     return found
 
 

@@ -29,4 +29,7 @@ def make_console(stream: TextIO) -> Console:
     """A console on the stream. rich itself respects NO_COLOR, FORCE_COLOR, TERM and COLUMNS."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")  # a C locale must not turn a middle dot into a traceback
-    return PlainConsole(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = PlainConsole(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if console.width < 1:  # COLUMNS=0: not known; rich would print nothing at all
+        console.width = 80
+    return console

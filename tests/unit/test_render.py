@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkyard.errors import ConfigError
+from sparkyard.errors import ConfigError, UsageError
 from sparkyard.model import Container, Origin, Value
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
@@ -53,14 +53,24 @@ def test_the_tree_is_as_it_was_reviewed(name):
 
 
 def test_the_tree_is_written_whole_and_masks_secrets(tmp_path):
+    write_tree(rendered(), tmp_path)
     stale = tmp_path / "T" / "spark-9" / "old"
-    stale.parent.mkdir(parents=True)
+    stale.parent.mkdir()
     stale.write_text("x")
     written = write_tree(rendered(), tmp_path)
     assert not stale.exists()
     keys = [path for path in written if path.name == "keys.env"]
     assert [path.read_text() for path in keys] == ["API_KEY=********\n"] * 2
     assert all(KEY not in path.read_text() for path in written)
+
+
+def test_a_folder_of_somebody_else_is_never_emptied(tmp_path):
+    precious = tmp_path / "T" / "recipe.yml"  # as with --out=recipes
+    precious.parent.mkdir()
+    precious.write_text("lane: T")
+    with pytest.raises(UsageError, match="holds files that render did not write; nothing was changed"):
+        write_tree(rendered(), tmp_path)
+    assert [path.name for path in precious.parent.iterdir()] == ["recipe.yml"]
 
 
 def words(container: Container, option: str) -> list[str]:

@@ -145,11 +145,14 @@ def _running_lanes(answers: Answers, kit: Names = ()) -> tuple[str, ...]:
         return ()
 
 
-def free_ports(answers: Answers, ports: Mapping[str, int], kit: Names = ()) -> Verdict:
+def free_ports(
+    answers: Answers, ports: Mapping[str, int], kit: Names = (), *, excuse: bool = True
+) -> Verdict:
+    """Nobody listens on the ports; while a lane runs here they may be its own (``excuse``), which a start finds out later."""
     facts = system(answers)
     facts.need("listening")
     taken = [(name, port, by) for name, port in ports.items() for by in facts.listening if by.port == port]
-    lanes = _running_lanes(answers, kit)
+    lanes = _running_lanes(answers, kit) if excuse else ()
     if not taken or lanes:
         held = f" (lane {', '.join(lanes)} runs)" if taken else " are free"
         return Verdict(

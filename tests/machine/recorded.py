@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,17 @@ def asked(lab: Lab, node: str, container: str) -> dict[str, Any]:
 def normal(seen: dict[str, Any], host: dict[str, Any]) -> dict[str, Any]:
     """One rank, to be compared with a golden file.
 
-    Home folders become ``<home>``, commits ``<commit>``, and the hash of a build ``<build>``; variables that the image, Docker or the
+    ``argv`` has a line for each flag. Home folders become ``<home>``, commits ``<commit>``; variables that the image, Docker or the
     node set are left out. ``ulimits``, ``gpus``, ``devices.asked`` and ``docker`` are from ``docker inspect``, since the lab's machine
     may not be able to grant them; all else is what the rank saw from inside. Everything that is left must be equal.
     """
     return {
-        "argv": seen["argv"],
+        "argv": by_flag(seen["argv"]),
         "environment": {k: v for k, v in seen["environment"].items() if k not in OF_THE_IMAGE},
         "mounts": {each["target"]: source(each) for each in seen["mounts"]},
-        "ulimits": {each["Name"]: [each["Soft"], each["Hard"]] for each in host["Ulimits"] or ()},
+        "ulimits": {each["Name"]: f"{each['Soft']}:{each['Hard']}" for each in host["Ulimits"] or ()},
         "devices": {"asked": [device["PathOnHost"] for device in host["Devices"]], "seen": seen["devices"]},
-        "gpus": [each["Count"] for each in host["DeviceRequests"] or ()],
+        "gpus": ["all" if each["Count"] == -1 else each["Count"] for each in host["DeviceRequests"] or ()],
         "docker": {
             "init": host["Init"],
             "network": host["NetworkMode"],
@@ -52,10 +53,20 @@ def normal(seen: dict[str, Any], host: dict[str, Any]) -> dict[str, Any]:
             "restart": host["RestartPolicy"]["Name"],
             "log": host["LogConfig"]["Config"],
         },
-        "user": [seen["uid"], seen["gid"]],
+        "user": f"{seen['uid']}:{seen['gid']}",
         "oom_score_adj": seen["oom_score_adj"],
         "limits": {k: v for k, v in seen["cgroup"].items() if k != "cpus" and v not in NO_LIMIT},
     }
+
+
+def by_flag(words: list[str]) -> list[str]:
+    """A line a flag, with its value, quoted as a shell would want it; the first line is what comes before all flags."""
+    lines: list[list[str]] = [[]]
+    for word in words:
+        if word.startswith("--"):
+            lines.append([])
+        lines[-1].append(word)
+    return [shlex.join(line) for line in lines]
 
 
 def source(mount: dict[str, Any]) -> str:

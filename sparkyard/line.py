@@ -181,6 +181,8 @@ class Line:
         """
         chosen = selection.chosen_nodes(self.inventory, self.options.limit)
         plan = plan.chosen(chosen, self.nouns)
+        if not plan.steps:
+            self.say(f"nothing of {plan.verb} is left by --limit and --only")
         if self.inventory.stand_in:
             from sparkyard.place import must_be_lab  # noqa: PLC0415
 

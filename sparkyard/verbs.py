@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkyard.errors import SparkyardError, UsageError
+from sparkyard.errors import SparkyardError, StepFailed, UsageError
 from sparkyard.line import Line
 from sparkyard.looking import containers, running_lanes
 from sparkyard.model import Lane
@@ -91,7 +91,13 @@ def adopt(line: Line, folder: str, node: str) -> None:
         )
     lane = line.lane
     plan = Plan("adopt", lane.name, adopting.adopt_steps(lane, line.manifests(lane), folder))
+    before = len(line.events)
     line.run(plan.chosen(chosen_nodes(line.inventory, node, "--node"), ()) if node else plan, lane.secrets())
+    if all(event.type in ("run-start", "step-skipped") for event in line.events[before:]):
+        raise StepFailed(
+            f"nothing was taken: on no node is there a folder {folder} with files that are wanted",
+            next_step="look at the path; without one: invoke download",
+        )
 
 
 def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:

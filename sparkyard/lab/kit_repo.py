@@ -91,6 +91,21 @@ def make(folder: Path, more: Files | None = None) -> str:
     return made
 
 
+def keep(folder: Path) -> Path:
+    """The repository below ``folder``, by the path of its URL; one that has the commit of today's files is not touched."""
+    target = folder / URL.removeprefix("https://github.com/")
+    if not (target / "HEAD").is_file() or commit(files()) != _head(target):
+        make(target)
+    return target
+
+
+def _head(repository: Path) -> str:
+    try:
+        return _git(repository, "rev-parse", "HEAD").strip()
+    except LabError:
+        return ""
+
+
 def _git(folder: Path, *words: str) -> str:
     name, _, mail = WHO.partition(" <")
     plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}

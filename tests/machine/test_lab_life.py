@@ -124,7 +124,8 @@ def test_a_lab_of_one_grows_and_shrinks(other_lab: Path) -> None:
     state = lab.up(3, quiet, base=False)
     assert [node.name for node in state.nodes] == ["spark-1", "spark-2", "spark-3"]
     assert state.ready
-    assert [line.split()[0] for line in known.read_text().splitlines()] == ["spark-1", "spark-2", "spark-3"]
+    names = [name for n in (1, 2, 3) for name in (f"spark-{n}", f"198.18.1.{n}")]
+    assert [line.split()[0] for line in known.read_text().splitlines()] == names
     assert "198.18.0.3" in (other_lab / "inventory" / "hosts.yml").read_text()
     assert len(lab.up(1, quiet, base=False).nodes) == 1
     assert not (other_lab / "nodes" / "spark-3").exists()

@@ -341,10 +341,7 @@ class Line:
         self.around.stop.set()
 
     def _reader_gone(self, error: OSError) -> None:
-        if not isinstance(
-            error, BrokenPipeError
-        ):  # a full disk below standard output, not a reader who had enough
+        if not isinstance(error, BrokenPipeError):  # a full disk, not a reader who had enough
             self.statuses.append(SystemRefused.status)
             complain(f"error: standard output: {SystemRefused.of(error)}\n")
-        if "around" in self.__dict__:
-            self.around.stop.set()
+        self._end_cleanly()

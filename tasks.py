@@ -103,10 +103,18 @@ def config(line: Line) -> None:
     config(line)
 
 
-@task(klass=LaneTask, help={"out": "folder to write to; default: build/ here"})
-def render(line: Line, out: str = "build") -> None:
-    """Write what the lane would put on its nodes, and its docker commands, without connecting to any."""
-    from sparkyard.looking import render
+@task(klass=LaneTask, help={"sources": "every value once, with where it comes from"})
+def show(line: Line, sources: bool = False) -> None:
+    """Show the lane: what runs where, from which pins, what was chosen and why, what it needs and may do."""
+    from sparkyard.reading import show
+
+    show(line, sources=sources)
+
+
+@task(klass=LaneTask, help={"out": "write into this folder instead"})
+def render(line: Line, out: str | None = None) -> None:
+    """Print what the lane would put on its nodes, and its docker commands, without connecting to any."""
+    from sparkyard.reading import render
 
     render(line, out)
 
@@ -174,5 +182,5 @@ for name, body in (("up", lab_up), ("down", lab_down), ("status", lab_status), (
     lab.add_task(body, name=name)
 
 namespace = Collection(
-    lock, download, build, start, verify, stop, restart, status, logs, config, render, init, trust, adopt, lab
+    lock, download, build, start, verify, stop, restart, status, logs, config, show, render, init, trust, adopt, lab
 )

@@ -1,4 +1,4 @@
-"""Verbs that only look: ``config``, ``render``, ``logs``. They take no lock and change nothing on a node."""
+"""Verbs that only look: ``config``, ``logs``. They take no lock and change nothing on a node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from sparkyard import facts, load
 from sparkyard.asking import ask_all
@@ -25,20 +24,6 @@ def config(line: Line) -> None:
     has_lane = line.options.lane or line.inventory.default_lane
     for row in load.explain_json(line.lane if has_lane else line.inventory):
         line.emit(finding("config", {"node": row["owner"], **row}))
-
-
-def render(line: Line, out: str) -> None:
-    """Write the lane's files and docker commands below ``out``, without connecting to any node."""
-    from sparkyard.rendered_tree import write_tree  # noqa: PLC0415
-
-    if not out.strip():
-        raise UsageError("--out was given without a folder", next_step="invoke render --out=build")
-    rendered = line.rendered(line.lane)
-    for path in write_tree(rendered, Path(out)):
-        row = {"path": str(path), "bytes": path.stat().st_size, "mode": f"{path.stat().st_mode & 0o7777:04o}"}
-        line.emit(finding("render", row))
-    for name in rendered.unlocked:
-        line.say(f"checkpoint {name} is unlocked: its commit is not known yet; next: invoke download")
 
 
 Found = dict[str, tuple[ContainerFact, ...] | SparkyardError]

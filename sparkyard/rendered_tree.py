@@ -13,7 +13,7 @@ from pathlib import Path
 from sparkyard.command import mask
 from sparkyard.errors import UsageError
 from sparkyard.model import RenderedFile
-from sparkyard.rendered import RenderedLane
+from sparkyard.rendered import RenderedImage, RenderedLane
 
 HOME = "<discovered: home>/"
 PAIRS = re.compile(r"--?[a-z][a-z-]*\Z")
@@ -47,7 +47,7 @@ def write_tree(rendered: RenderedLane, folder: Path) -> tuple[Path, ...]:
 
 def texts(rendered: RenderedLane) -> dict[str, str]:
     """Relative path → text of the whole tree."""
-    found = {"image.sh": script(rendered.image.words, "builds or pulls the image, on the head")}
+    found = {"image.sh": script(rendered.image.words, _image(rendered.image))}
     for file in rendered.files:
         found[f"{file.node}/files/{_relative(file)}"] = mask(file.content, rendered.secrets)
     if rendered.scripts is not None:
@@ -60,6 +60,14 @@ def texts(rendered: RenderedLane) -> dict[str, str]:
         about = f"starts rank {container.rank} ({container.service}) on {container.node}"
         found[f"{container.node}/{container.service}.docker.sh"] = script(container.words, about)
     return found
+
+
+def _image(image: RenderedImage) -> str:
+    """What the command does, and what sparkyard puts into its context before."""
+    lines = ["builds or pulls the image, on the head"]
+    lines += [f"before: {tree.url} at {tree.commit} goes to {tree.folder}" for tree in image.trees]
+    lines += [f"and {image.source} goes to {image.context}"] if image.trees else []
+    return "\n# ".join(lines)
 
 
 def _relative(file: RenderedFile) -> str:

@@ -7,7 +7,6 @@ the rows of a table and prints them folded to the width; ``--json`` has each row
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,8 @@ from sparkyard.events import Event
 Row = Mapping[str, Any]
 
 TABLES: Mapping[str, tuple[str, ...]] = {
+    "show": ("name", "value", "source", "about"),
+    "sources": ("key", "value"),
     "config": ("node", "key", "value", "origin"),
     "status": ("node", "rank", "state", "since", "health", "image", "drift"),
     "render": ("node", "name", "path", "mode", "bytes"),
@@ -30,6 +31,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 
 GAP = "  "
 NARROWEST = 6
+SEPARATOR = re.compile(r"[/._,:;=@-](?=[^/._,:;=@-])")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -57,13 +59,21 @@ def cell(value: Any) -> str:
 
 def widths(texts: Sequence[Sequence[str]], width: int) -> list[int]:
     """The width of each column: its longest text, and where the sum is too wide, narrower where that adds the fewest lines."""
-    lengths = [[len(text) for text in column] for column in zip(*texts, strict=True)]
+    columns = list(zip(*texts, strict=True))
+    lengths = [[len(text) for text in column] for column in columns]
     found = [max(column) for column in lengths]
     room = width - len(GAP) * (len(found) - 1)
-    while sum(found) > room and max(found) > NARROWEST:
-        candidates = [number for number, size in enumerate(found) if size > NARROWEST]
-        found[min(candidates, key=lambda n: (_more_lines(lengths[n], found[n]), -found[n]))] -= 1
+    for least in ([_least(column, room // len(columns)) for column in columns], [NARROWEST] * len(columns)):
+        while sum(found) > room and any(size > low for size, low in zip(found, least, strict=True)):
+            candidates = [number for number, size in enumerate(found) if size > least[number]]
+            found[min(candidates, key=lambda n: (_more_lines(lengths[n], found[n]), -found[n]))] -= 1
     return found
+
+
+def _least(column: Sequence[str], share: int) -> int:
+    """What a column is not made narrower than while others can give: its longest word, and no more than its share."""
+    longest = max((len(word) for text in column for word in text.split()), default=0)
+    return max(NARROWEST, min(longest, share))
 
 
 def _more_lines(lengths: Sequence[int], size: int) -> int:
@@ -80,12 +90,32 @@ def folded(table: str, rows: Iterable[Row], width: int) -> list[str]:
     return [line for text in texts for line in lines_of_row(text, wide)]
 
 
+def wrapped(text: str, size: int) -> list[str]:
+    """The text in lines of at most ``size`` characters; a word that is longer is broken behind a separator where it has one."""
+    words = [piece for word in text.split() for piece in _pieces(word, size)]
+    lines: list[str] = []
+    for word, joined in words:
+        if lines and not joined and len(lines[-1]) + 1 + len(word) <= size:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _pieces(word: str, size: int) -> Iterable[tuple[str, bool]]:
+    """(piece, whether it goes on what stands before it)."""
+    joined = False
+    while len(word) > size:
+        cuts = [match.end() for match in SEPARATOR.finditer(word[:size]) if match.end() * 3 >= size]
+        cut = max(cuts, default=size)
+        yield word[:cut], joined
+        word, joined = word[cut:], True
+    yield word, joined
+
+
 def lines_of_row(texts: Sequence[str], wide: Sequence[int]) -> list[str]:
     """One row as lines, each cell folded within its column."""
-    cells = [
-        textwrap.wrap(text, size, break_on_hyphens=False) or [""]
-        for text, size in zip(texts, wide, strict=True)
-    ]
+    cells = [wrapped(text, size) or [""] for text, size in zip(texts, wide, strict=True)]
     height = max(map(len, cells))
     padded = [lines + [""] * (height - len(lines)) for lines in cells]
     return [

@@ -68,7 +68,7 @@ class HumanView:
             self._area.close()
 
     def _show(self, event: Event) -> None:
-        if event.type in ("run-start", "recap") and self._started:
+        if (event.type in ("run-start", "recap") or "heading" in event.data) and self._started:
             self._console.print()
         self._started = True
         running = event.type in ("step-start", "step-output")

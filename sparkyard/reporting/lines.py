@@ -191,6 +191,8 @@ def lines_of(event: Event, width: int, verbose: int = 0) -> list[Line]:
         return header(event)
     if event.type == "recap":
         return recap(event, width)
+    if "heading" in event.data:
+        return [((text, "bold"),) for text in fold(clean(event.message), width, rest="  ")]
     if event.type == "step-output" or "line" in event.data:
         wanted = "line" in event.data and (not event.step or verbose >= 2)
         return output(event) if wanted else []

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "recipes/a-tensorfold/image/install.py"
-spec = importlib.util.spec_from_file_location("install_a", SCRIPT)
-assert spec is not None
-assert spec.loader is not None
-install = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(install)
+# not imported: a cache beside it would become part of the image's context
+install = types.ModuleType("install_a")
+exec(compile(SCRIPT.read_text(), str(SCRIPT), "exec"), vars(install))
 
 
 def test_a_package_that_changed_or_went_is_named_and_new_ones_are_welcome():

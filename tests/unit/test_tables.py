@@ -22,12 +22,30 @@ CONFIG: list[dict[str, Any]] = [
 def test_a_table_folds_its_long_values_and_leaves_out_empty_columns():
     rows = [{**row, "node": ""} for row in CONFIG]
     assert folded("config", rows, 60) == [
-        "key              value                      origin",
-        "lanes.A.context  1048576                    inventory/two-sp",
-        "                                            ark/hosts.yml:12",
-        "models           /mmmmmmmmmmmmmmmmmmmmmmmm  --set",
-        "                 mmmmmmmmmmmmmmmmmmmmmmmmm",
-        "                 mmmmmmmmmmm",
+        "key              value                    origin",
+        "lanes.A.context  1048576                  inventory/two-",
+        "                                          spark/hosts.yml:12",
+        "models           /mmmmmmmmmmmmmmmmmmmmmm  --set",
+        "                 mmmmmmmmmmmmmmmmmmmmmmm",
+        "                 mmmmmmmmmmmmmmm",
+    ]
+
+
+def test_words_are_broken_only_where_nothing_else_is_left_and_then_behind_a_separator():
+    rows = [
+        {"name": "rank_cache_readers", "value": 32, "source": "chosen", "about": "threads that read " * 5},
+        {"name": "model", "value": "LibertAIDAI/DeepSeek-V4.1-Flash-1017", "source": "published", "about": ""},
+    ]
+    assert folded("show", rows, 70) == [
+        "name                value               source     about",
+        "rank_cache_readers  32                  chosen     threads that read",
+        "                                                   threads that read",
+        "                                                   threads that read",
+        "                                                   threads that read",
+        "                                                   threads that read",
+        "model               LibertAIDAI/        published",
+        "                    DeepSeek-V4.1-",
+        "                    Flash-1017",
     ]
 
 

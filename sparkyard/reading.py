@@ -1,0 +1,56 @@
+"""Verbs that read files and connect to nothing: ``show`` and ``render``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparkyard.errors import UsageError
+from sparkyard.events import Event
+from sparkyard.line import Line
+from sparkyard.tables import finding
+
+
+def show(line: Line, *, sources: bool = False) -> None:
+    """The lane as a person reads it; with ``sources`` every value once, below what it comes from."""
+    from sparkyard import showing  # noqa: PLC0415
+    from sparkyard.resolve import known_lock  # noqa: PLC0415
+
+    lane = line.lane
+    rendered = line.rendered(lane)
+    _heading(line, f"lane {lane.name}: {lane.recipe.title}")
+    found = showing.sources(lane) if sources else showing.sections(lane, rendered, known_lock(lane))
+    for section in found:
+        _heading(line, section.title)
+        for row in section.rows:
+            line.emit(finding(section.table, {"section": section.title, **row}))
+    if not sources:
+        _say_unlocked(line, rendered.unlocked)
+
+
+def render(line: Line, out: str | None) -> None:
+    """Print every file that the lane puts on a node, its build and its docker commands; or write them below ``out``."""
+    from sparkyard.rendered_tree import texts, write_tree  # noqa: PLC0415
+
+    if out is not None and not out.strip():
+        raise UsageError("--out was given without a folder", next_step="invoke render --out=build")
+    rendered = line.rendered(line.lane)
+    if out is None:
+        for name, text in sorted(texts(rendered).items()):
+            _heading(line, name, path=name)
+            line.emit(Event("finding", name, data={"path": name, "line": text.rstrip("\n") or "(empty)"}))
+    else:
+        for path in write_tree(rendered, Path(out)):
+            status = path.stat()
+            row = {"path": str(path), "bytes": status.st_size, "mode": f"{status.st_mode & 0o7777:04o}"}
+            line.emit(finding("render", row))
+    _say_unlocked(line, rendered.unlocked)
+
+
+def _heading(line: Line, text: str, **data: str) -> None:
+    line.emit(Event("finding", text, data={"heading": text, **data}))
+
+
+def _say_unlocked(line: Line, names: tuple[str, ...]) -> None:
+    if names:
+        wanted = f"invoke lock --lane={line.lane.name}"
+        line.say(f"not locked yet: {', '.join(names)}", details=[], next=wanted)

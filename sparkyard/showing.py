@@ -1,0 +1,260 @@
+"""A lane as a person reads it: what runs where, from which pins, what was chosen here and why, and what it may do. Pure.
+
+Sections of rows for the tables ``show`` (name, value, source, about) and ``sources`` (key, value; kind and from stand above them).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkyard import provenance
+from sparkyard.command import MASK
+from sparkyard.lock import Lock
+from sparkyard.model import Lane, Value
+from sparkyard.pins import git_specs
+from sparkyard.provenance import Pinned
+from sparkyard.recipe import CheckpointSpec, GitSpec, Source
+from sparkyard.rendered import RenderedLane
+from sparkyard.reporting.amounts import size
+
+PRIVILEGED = (
+    "--privileged", "--cap-add", "--device", "--gpus", "--ipc", "--network", "--oom-score-adj", "--pid", "--security-opt",
+    "--ulimit", "--user", "--userns", "--uts",
+)  # fmt: skip
+"""Options of ``docker run`` that give a container more than it would have without."""
+
+PLACES = re.compile(r"^(services\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\.")
+"""What stands in front of the name by which people know a value."""
+KINDS = ("published", "derived", "chosen", "rule", "published figure")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows of one table below a heading."""
+
+    title: str
+    rows: tuple[Row, ...]
+    table: str = "show"
+
+
+def sections(lane: Lane, rendered: RenderedLane, lock: Lock, parity: str = "") -> tuple[Section, ...]:
+    """Everything that ``invoke show`` tells of a lane. ``parity`` is what is known of its chat template's prompts."""
+    values = provenance.pinned(lane.recipe)
+    found = (
+        Section("what runs where", tuple(_ranks(lane, rendered))),
+        Section("pins", tuple(_pins(lane, lock))),
+        Section("settings", tuple(_settings(lane))),
+        Section("chosen here, because nobody published it", tuple(_chosen(values))),
+        Section("folders that outlive the containers, on each node", tuple(_kept(lane, rendered))),
+        Section("what each node must have free", tuple(_limits(lane))),
+        Section("what the containers may do beyond an ordinary one", tuple(_privileged(values))),
+        Section("exceptions to sparkyard's own rules", tuple(_exceptions(lane))),
+        Section("rules", tuple(_rules(lane))),
+        _figures(lane),
+        Section("chat template", tuple(_template(lane, parity))),
+    )
+    return tuple(section for section in found if section.rows)
+
+
+def sources(lane: Lane) -> tuple[Section, ...]:
+    """Every pinned or tuned value once, below the source that it has; rules and figures too."""
+    rows = [_cited(each.key, _masked(lane, each), each.source) for each in provenance.pinned(lane.recipe)]
+    for number, rule in enumerate(lane.recipe.rules):
+        rows.append({"key": f"rules.{number}", "value": rule.must, "kind": "rule", "from": rule.source})
+    for number, one in enumerate(lane.recipe.expect):
+        value = f"{one.what}: {one.value}"
+        rows.append(
+            {"key": f"expect.{number}", "value": value, "kind": "published figure", "from": one.source}
+        )
+    titles = list(dict.fromkeys((row["kind"], row["from"]) for row in rows))
+    return tuple(
+        Section(
+            f"{kind}: {words}", tuple(r for r in rows if (r["kind"], r["from"]) == (kind, words)), "sources"
+        )
+        for kind, words in sorted(titles, key=lambda title: KINDS.index(title[0]))
+    )
+
+
+def _cited(key: str, value: str, source: Source | None) -> Row:
+    assert source is not None, key  # the loader refuses a recipe with a value that has none
+    return {"key": key, "value": value, "kind": source.kind, "from": _words(source)}
+
+
+def _words(source: Source) -> str:
+    return "; ".join(text for text in (source.cite, source.why) if text)
+
+
+def _masked(lane: Lane, value: Pinned) -> str:
+    name = value.path[1] if value.path[0] == "settings" else ""
+    setting = lane.recipe.settings.get(str(name))
+    return MASK if setting is not None and setting.secret and setting.default else value.value
+
+
+# what runs where
+
+
+def _ranks(lane: Lane, rendered: RenderedLane) -> Iterator[Row]:
+    for node in lane.nodes:
+        rank = lane.rank(node)
+        names = [container.name for container in rendered.containers_of(node.name)]
+        ports = [f"{what} on port {port}" for what, port in rendered.ports.get(node.name, {}).items()]
+        order = next((n for n, group in enumerate(rendered.order, 1) if rank in group), 0)
+        started = f"started in group {order} of {len(rendered.order)}" if len(rendered.order) > 1 else ""
+        yield {
+            "name": node.name,
+            "value": f"rank {rank}: {', '.join(names)}" if names else f"rank {rank}",
+            "about": "; ".join(text for text in (", ".join(ports), started) if text),
+        }
+    yield {"name": "API", "value": rendered.ready.url, "about": f"model {rendered.ready.body['model']}"}
+
+
+# pins
+
+
+def _pins(lane: Lane, lock: Lock) -> Iterator[Row]:
+    for name, spec in lane.checkpoints.items():
+        yield _row(name, _checkpoint(name, spec, lock), spec.source, _files(spec))
+    image = lane.recipe.image
+    yield _row("image", _image(lane, lock), image.source, _words(image.source))
+    for key, git in git_specs(lane.recipe).items():
+        yield _row(key.removesuffix(".git").rpartition(".")[2], _git(key, git, lock), git.source, "")
+
+
+def _row(name: str, value: str, source: Source, about: str) -> Row:
+    return {"name": name, "value": value, "source": source.kind, "about": about}
+
+
+def _checkpoint(name: str, spec: CheckpointSpec, lock: Lock) -> str:
+    locked = lock.checkpoints.get(name)
+    if locked is None:
+        return f"{spec.repo} @ {spec.revision}" + ("" if len(spec.revision) == 40 else ", unlocked")
+    files = locked.manifest.files
+    return f"{spec.repo} @ {locked.manifest.commit}, {len(files)} files, {size(locked.manifest.size)}"
+
+
+def _files(spec: CheckpointSpec) -> str:
+    return "" if spec.files == ["*"] else f"of its files only {', '.join(spec.files)}"
+
+
+def _image(lane: Lane, lock: Lock) -> str:
+    words = provenance.image_words(lane.recipe.image)
+    digests = [image.digest for image in lock.images.values()]
+    unlocked = lane.recipe.image.build is not None and not digests
+    return ", ".join((words, *digests)) + (", unlocked" if unlocked else "")
+
+
+def _git(key: str, git: GitSpec, lock: Lock) -> str:
+    locked = lock.git.get(key)
+    if locked is not None:
+        return provenance.git_words(git.model_copy(update={"commit": locked.commit}))
+    return provenance.git_words(git) + ("" if len(git.commit) == 40 else ", unlocked")
+
+
+# settings and choices
+
+
+def _settings(lane: Lane) -> Iterator[Row]:
+    for name, value in lane.settings.items():
+        setting = lane.recipe.settings[name]
+        default = posixpath.basename(value.origin.place) == "recipe.yml"
+        yield {
+            "name": name,
+            "value": _shown(value),
+            "source": setting.source.kind if default else f"set by {value.origin}",
+            "about": setting.about,
+        }
+
+
+def _shown(value: Value) -> str:
+    return MASK if value.secret and value.value else provenance.shown(value.value)
+
+
+def _chosen(values: tuple[Pinned, ...]) -> Iterator[Row]:
+    """One row for each reason; values that share an entry of ``sources`` share the row."""
+    grouped: dict[str, tuple[list[str], Source]] = {}
+    for value in values:
+        if value.source is not None and value.source.kind == "chosen":
+            names, _ = grouped.setdefault(value.pattern or value.key, ([], value.source))
+            names.append(_short(value.key))
+    for names, source in grouped.values():
+        yield {"name": ", ".join(names), "about": _words(source)}
+
+
+def _short(key: str) -> str:
+    """The end of a key, by which people know the value."""
+    return PLACES.sub("", key)
+
+
+# folders, limits, privileges, exceptions
+
+
+def _kept(lane: Lane, rendered: RenderedLane) -> Iterator[Row]:
+    folders = {kept.name: kept for kept in rendered.kept.get(lane.head.name, ())}
+    for name, spec in lane.recipe.kept.items():
+        lost = f"; begins anew when a change is made to {', '.join(spec.lost_with)}" if spec.lost_with else ""
+        yield _row(name, f"up to {size(folders[name].size)}", spec.source, f"{spec.about}{lost}")
+
+
+def _limits(lane: Lane) -> Iterator[Row]:
+    limits = lane.recipe.limits
+    by_key: Mapping[str, Pinned] = {value.key: value for value in provenance.pinned(lane.recipe)}
+    for name, wanted in (("memory", limits.memory), ("disk", limits.disk)):
+        value = by_key.get(f"limits.{name}")
+        if wanted and value is not None and value.source is not None:
+            beside = "beside checkpoints and the folders above; " if name == "disk" else ""
+            yield _row(
+                name, f"{size(wanted)} ({wanted:,} bytes)", value.source, beside + _words(value.source)
+            )
+
+
+def _privileged(values: tuple[Pinned, ...]) -> Iterator[Row]:
+    """One row for each reason, as for what was chosen."""
+    grouped: dict[str, tuple[list[str], Source]] = {}
+    for value in values:
+        option = value.key.partition(".options.")[2].partition(".")[0]
+        if option in PRIVILEGED and value.source is not None:
+            grouped.setdefault(value.pattern, ([], value.source))[0].append(value.value)
+    for words, source in grouped.values():
+        yield {"name": ", ".join(words), "about": _words(source)}
+
+
+def _exceptions(lane: Lane) -> Iterator[Row]:
+    scripts = lane.recipe.scripts
+    for text in scripts.exceptions if scripts is not None else ():
+        yield {"name": lane.name, "about": text}
+
+
+def _rules(lane: Lane) -> Iterator[Row]:
+    for rule in lane.recipe.rules:
+        yield {"name": rule.must, "about": rule.source}
+
+
+def _figures(lane: Lane) -> Section:
+    figures = lane.recipe.expect
+    places = list(dict.fromkeys(figure.source for figure in figures))
+    one = f" by {places[0]}" if len(places) == 1 else ""
+    rows = [
+        {
+            "name": figure.what,
+            "value": figure.value,
+            "about": figure.conditions + ("" if one else f" ({figure.source})"),
+            "from": figure.source,
+        }
+        for figure in figures
+    ]
+    return Section(f"figures published{one}, quoted and not promised", tuple(rows))
+
+
+def _template(lane: Lane, parity: str) -> Iterator[Row]:
+    for name, patch in lane.recipe.patches.items():
+        yield {
+            "name": name,
+            "value": parity or "parity unproven",
+            "about": f"{len(patch.edits)} edits of {patch.file}, placed at {patch.path}",
+        }

@@ -1,0 +1,165 @@
+"""What ``invoke show`` says of a lane: the golden text at 80 columns, every source once, changes named, secrets masked.
+
+After a wanted change: ``SPARKYARD_GOLDEN=write pytest tests/unit/test_showing.py``, and read the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from sparkyard import provenance, showing
+from sparkyard.command import MASK
+from sparkyard.events import Event
+from sparkyard.load import find_recipes, load_all
+from sparkyard.lock import Lock, Locked, LockedGit, LockedImage
+from sparkyard.model import Lane, Manifest, RemoteFile
+from sparkyard.recipe import PatchSpec
+from sparkyard.render import render_lane
+from sparkyard.reporting.human import HumanView
+from sparkyard.tables import finding
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).parent
+KEY = "sk-sixteen-or-more"
+
+
+def lane(*sets: str, name: str = "A") -> Lane:
+    recipes = find_recipes(ROOT, [])
+    return load_all(ROOT / "inventory" / "two-spark", recipes, name, environ={}, sets=list(sets))
+
+
+def rows(sections: tuple[showing.Section, ...], title: str) -> dict[str, dict[str, Any]]:
+    (found,) = [section for section in sections if section.title.startswith(title)]
+    return {row["name"]: row for row in found.rows}
+
+
+def shown(here: Lane, lock: Lock | None = None, parity: str = "") -> tuple[showing.Section, ...]:
+    lock = lock or Lock()
+    return showing.sections(here, render_lane(here, lock.manifests, lock), lock, parity)
+
+
+def text(sections: tuple[showing.Section, ...]) -> str:
+    stream = io.StringIO()
+    view = HumanView(Console(file=stream, width=80), live=False)
+    for section in sections:
+        view.handle(Event("finding", section.title, data={"heading": section.title}))
+        for row in section.rows:
+            view.handle(finding(section.table, row))
+    view.close()
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [("show-a.txt", shown), ("sources-a.txt", showing.sources)],
+)
+def test_the_text_at_80_columns_is_as_it_was_reviewed(name, make):
+    found = text(make(lane()))
+    if os.environ.get("SPARKYARD_GOLDEN") == "write":
+        (GOLDEN / name).write_text(found)
+    assert found == (GOLDEN / name).read_text()
+    assert max(map(len, found.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", ["A", "kit", "lab"])
+def test_sources_list_every_value_once_with_kind_and_citation(name):
+    here = lane(name=name)
+    found = [row for section in showing.sources(here) for row in section.rows]
+    keys = [row["key"] for row in found]
+    assert len(set(keys)) == len(keys)
+    assert set(keys) >= {value.key for value in provenance.pinned(here.recipe)}
+    assert all(row["kind"] and row["from"] for row in found)
+    assert all(
+        section.title == f"{row['kind']}: {row['from']}"
+        for section in showing.sources(here)
+        for row in section.rows
+    )
+
+
+@pytest.mark.parametrize("name", ["A", "kit", "lab"])
+def test_every_lane_can_be_shown(name):
+    titles = [section.title for section in shown(lane(name=name))]
+    assert titles[:3] == ["what runs where", "pins", "settings"]
+    assert ("exceptions to sparkyard's own rules" in titles) == (name == "kit")
+
+
+def test_a_changed_setting_says_who_set_it_and_a_secret_stays_one():
+    settings = rows(shown(lane("context=65536", f"api_key={KEY}")), "settings")
+    assert settings["context"]["source"] == "set by --set"
+    assert settings["parallel"]["source"] == "published"
+    assert settings["api_key"]["value"] == MASK
+    assert KEY not in text(shown(lane(f"api_key={KEY}")))
+
+
+def test_the_other_weights_have_pins_of_their_own():
+    pins = rows(shown(lane("weights=mia", "model_name=DeepSeek-V4.1-Flash")), "pins")
+    assert (
+        pins["weights-mia"]["value"]
+        == "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw @ 64ba41b6c916a587db06eae2e19b7845f7be6e6b"
+    )
+    assert "weights-1017" not in pins
+
+
+def test_what_is_locked_is_shown_in_full():
+    here = lane()
+    commit, digest = "afc7aa0a" + "1" * 32, "sha256:" + "2" * 64
+    files = (RemoteFile("a", 10**9, "3" * 64), RemoteFile("chat_template.jinja", 5, "4" * 64))
+    url = "https://github.com/Elevatormusic/TensorFold"
+    lock = Lock(
+        {"weights-1017": Locked("afc7aa0a", Manifest("r/r", commit, files))},
+        {"image.build.git.tensorfold": LockedGit(url, "fd2365042f56", "fd2365042f56" + "5" * 28)},
+        {"image.build.base": LockedImage("nvcr.io/nvidia/pytorch:26.07-py3", digest)},
+    )
+    pins = rows(shown(here, lock), "pins")
+    assert pins["weights-1017"]["value"].endswith(f"@ {commit}, 2 files, 1.0 GB")
+    assert pins["engram-1017"]["value"].endswith("@ 1bae0e10, unlocked")
+    assert pins["image"]["value"].endswith(f", {digest}")
+    assert pins["tensorfold"]["value"].endswith("@ fd2365042f56" + "5" * 28)
+
+
+def test_settings_that_begin_a_new_folder_are_named():
+    folders = rows(shown(lane()), "folders that outlive")
+    assert folders["spill"]["about"].endswith(
+        "begins anew when a change is made to weights, prefill_chunk, replay, replay_floor"
+    )
+    assert folders["rank-cache"]["value"] == "up to 110 GB"
+
+
+def test_every_privileged_option_is_listed():
+    found = " ".join(rows(shown(lane()), "what the containers may do"))
+    for option in (
+        "--gpus all",
+        "--network host",
+        "--ipc host",
+        "--device /dev/infiniband",
+        "--cap-add IPC_LOCK",
+    ):
+        assert option in found
+
+
+def test_parity_is_unproven_until_it_was_proven():
+    here = lane()
+    git = {
+        "url": "https://example.org/kit",
+        "commit": "6f7d1590",
+        "source": {"kind": "chosen", "why": "test"},
+    }
+    patch = PatchSpec.model_validate(
+        {
+            "git": git,
+            "file": "t.jinja",
+            "edits": [],
+            "path": "/t",
+            "source": {"kind": "chosen", "why": "test"},
+        }
+    )
+    changed = here.recipe.model_copy(update={"patches": {"template": patch}})
+    one = Lane("A", changed, here.recipe_folder, here.inventory, here.nodes, here.settings)
+    assert rows(shown(one), "chat template")["template"]["value"] == "parity unproven"
+    assert rows(shown(one, parity="parity proven"), "chat template")["template"]["value"] == "parity proven"

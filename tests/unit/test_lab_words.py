@@ -68,6 +68,13 @@ def test_an_inventory_of_four() -> None:
     assert hosts["spark-4"]["link"]["address"] == "198.18.1.4"
 
 
+def test_a_stand_in_inventory_of_four() -> None:
+    top = yaml.safe_load(inventory.stand_in_text(PLACE.nodes(4)))["all"]
+    assert (top["vars"]["lab"], top["vars"]["stand_in"]) == (True, True)
+    assert top["vars"]["mirrors"] == {"https://github.com/": "/var/lib/x/git/"}
+    assert list(top["children"]["sparks"]["hosts"]) == ["spark-1", "spark-2", "spark-3", "spark-4"]
+
+
 def test_two_folders_are_two_labs() -> None:
     other = Place(Path("/var/lib/y"), PLACE.cache)
     assert PLACE.id != other.id

@@ -70,6 +70,14 @@ def test_the_lab_s_own_lane_stays_as_it_is() -> None:
     assert stand_in(lane) is lane
 
 
+@pytest.mark.parametrize("name", sorted(set(load.find_recipes(ROOT, [])) - {"lab"}))
+def test_every_lane_renders_with_the_committed_inventory(name: str) -> None:
+    recipes = load.find_recipes(ROOT, [])
+    lane = load.load_all(ROOT / "inventory" / "stand-in", recipes, name, environ={}, sets=[])
+    assert lane.build_folder == ROOT / "recipes" / "lab"
+    assert render_lane(lane, {}).image.reference.startswith(f"sparkyard/{lane.recipe.image.name}:")
+
+
 def test_stand_in_without_a_lab_is_refused_while_loading(tmp_path: Path) -> None:
     text = (ROOT / "inventory" / "stand-in" / "hosts.yml").read_text()
     (tmp_path / "hosts.yml").write_text(text.replace("    lab: true\n", ""))

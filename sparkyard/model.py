@@ -110,6 +110,7 @@ class Lane:
         settings: every setting of the recipe with its value and origin.
         env: the lane's extra environment of the engine, merged by key.
         image_folder: where the image's ``dockerfile`` and ``context`` lie, if that is not the recipe's folder (stand-ins).
+        image_origin: what the recipe's own image is made of, where a stand-in takes its place.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Lane:
     settings: Mapping[str, Value]
     env: Mapping[str, Value] = field(default_factory=dict)
     image_folder: Path | None = None
+    image_origin: str = ""
 
     @property
     def build_folder(self) -> Path:

@@ -122,7 +122,7 @@ def rank_scope(lane: Lane, node: Node, commits: Commits, image: str) -> Scope:
         "world": len(scopes),
         "lane": Scope("lane", {name: value.value for name, value in lane.settings.items()}),
         "checkpoints": checkpoint_scope(lane, node, commits),
-        "image": Scope("image", {"reference": image, "origin": origin(lane.recipe.image)}),
+        "image": Scope("image", {"reference": image, "origin": lane.image_origin or origin(lane.recipe.image)}),
         "root": lane_root(lane, node),
         "discovered": Discovered(),
     }

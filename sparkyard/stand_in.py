@@ -26,6 +26,7 @@ from sparkyard.recipe import (
     ServiceSpec,
     Source,
 )
+from sparkyard.scopes import origin
 
 MARKER = "/run/sparkyard-lab"
 """Every node of a lab has this file, and nothing else has."""
@@ -50,7 +51,8 @@ def stand_in(lane: Lane) -> Lane:
     """
     if of_the_lab(lane.recipe):
         return lane
-    return replace(lane, recipe=_recipe(lane.recipe), image_folder=engine_folder())
+    made, real = _recipe(lane.recipe), origin(lane.recipe.image)
+    return replace(lane, recipe=made, image_folder=engine_folder(), image_origin=real)
 
 
 def of_the_lab(recipe: Recipe) -> bool:

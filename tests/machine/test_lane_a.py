@@ -100,6 +100,12 @@ def test_the_published_constraints_hold(started: Lab) -> None:
         assert one["ulimits"]["memlock"] == "-1:-1"
 
 
+def test_both_ranks_read_the_same_template(started: Lab) -> None:
+    read = [recorded.record(started, node, "A", rank)["template"] for rank, node in enumerate(NODES)]
+    assert read[0] == read[1]
+    assert len(read[0]) == 64
+
+
 def test_the_second_job_changes_nothing(started: Lab, typist: Typist) -> None:
     again = typist.ok("download", "build", "start", "--lane=A")
     assert again.changed() == {"spark-1": 0, "spark-2": 0}

@@ -81,7 +81,9 @@ def faults_on_demand(given: Given, rank: int) -> argparse.Namespace:
 def tell(given: Given, words: list[str], rank: int) -> None:
     """Record what this rank was given, in its log and in its state folder."""
     world = given.number("world", 1)
-    found = witness.record(words, rank=rank, world=world, style=given.style.name, facts=shown(given))
+    template = Path(given.text("template") or Path(given.text("model")) / "chat_template.jinja")
+    facts = {"style": given.style.name, "facts": shown(given), "template": witness.sha256(template)}
+    found = witness.record(words, rank=rank, world=world, **facts)
     say(rank, f"STAND-IN for {given.style.name}, rank {rank} of {world}")
     say(rank, f"STAND-IN record {json.dumps(found, sort_keys=True)}")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -40,6 +41,11 @@ def record(words: Sequence[str], **facts: Any) -> dict[str, Any]:
         "pid": os.getpid(),
         "shm_bytes": shm_bytes(),
     }
+
+
+def sha256(path: Path) -> str:
+    """Of a file's content; empty when there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def masked(words: Sequence[str]) -> list[str]:

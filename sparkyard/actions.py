@@ -97,6 +97,7 @@ class Prove:
         arrived: read in ``.incoming``, then given their names.
         offered: read where they are, then hard-linked (copied from another filesystem); the originals are left alone.
         held: every file that must be proven before ``seal`` is written with ``seal_text``.
+        patterns: of the recipe; a shard that an index names and that fits one of them must be among ``held``.
     """
 
     folder: str
@@ -107,6 +108,7 @@ class Prove:
     held: tuple[RemoteFile, ...] = ()
     seal: str = ""
     seal_text: str = field(default="", repr=False)
+    patterns: tuple[str, ...] = ()
 
     def shown(self) -> str:
         reading = (*self.files, *self.arrived, *(offer.file for offer in self.offered))

@@ -4,9 +4,12 @@ Arguments: folder, ledger, seal, filesystem id. Standard input, in lines of fiel
 
     HOW DIGEST SIZE PATH ORIGIN     read: in its place; arrived: in .incoming, gets its name when right; offered: somebody's
                                     file ORIGIN, linked or copied when right; hold: nothing to read, must be in the ledger
+    shards - 0 PATTERN                shards that an index names and that match PATTERN must be among the PATHs
     seal                            then the seal's text, written when every PATH is in place and in the ledger
 
 Answers in lines: progress BYTES, proven, damaged, unfit, changed, missing, linked, copied PATH, sealed, unsealed COUNT, end.
+A safetensors file whose header does not end it is told before it is read (header PATH WORDS); when its content is what was
+asked for all the same, it is broken PATH WORDS. An index that names a shard that nobody asked for: absent PATH SHARD.
 A ledger line is filesystem, inode, size, mtime_ns, ctime_ns, digest. It is added as soon as a file is proven.
 """
 
@@ -14,13 +17,16 @@ import collections
 import concurrent.futures
 import contextlib
 import errno
+import fnmatch
 import hashlib
+import json
 import os
 import shutil
 import sys
 import threading
 
 PIECE = 1 << 18
+HEADER_LIMIT = 100000000
 FOLDER, LEDGER, SEAL, FS = sys.argv[1:5]
 INCOMING = os.path.join(FOLDER, ".incoming")
 Work = collections.namedtuple("Work", "how want size path origin")
@@ -139,6 +145,28 @@ def look(work, origin):
     return seen, status
 
 
+def header_fault(path, follow):
+    """How far a safetensors file's header is from ending the file, in words; nothing when it ends it, or cannot be opened."""
+    try:
+        handle = os.open(path, os.O_RDONLY | (0 if follow else os.O_NOFOLLOW))
+    except OSError:
+        return ""
+    with open(handle, "rb") as stream:
+        size = os.fstat(handle).st_size
+        length = int.from_bytes(stream.read(8), "little")
+        if not 2 <= length <= HEADER_LIMIT or 8 + length > size:
+            return "does not begin as a safetensors file"
+        try:
+            tensors = json.loads(stream.read(length))
+            ends = [told["data_offsets"][1] for name, told in tensors.items() if name != "__metadata__"]
+            end = 8 + length + max(ends, default=0)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            return "has a header that cannot be read"
+    if end == size:
+        return ""
+    return f"is {abs(end - size)} bytes {'short' if end > size else 'too long'}"
+
+
 def throw_away(work, origin, seen):
     """A file with the wrong content goes, and with it the seal. What a person offers is left alone."""
     tell("unfit" if work.how == "offered" else "damaged", work.path, seen)
@@ -153,11 +181,17 @@ def prove(work):
     """Read one file, say what came of it; True when it is right and in its place."""
     origins = {"read": os.path.join(FOLDER, work.path), "arrived": os.path.join(INCOMING, work.path)}
     origin = origins.get(work.how, work.origin)
+    fault = header_fault(origin, work.how == "offered") if work.path.endswith(".safetensors") else ""
+    if fault:
+        tell("header", work.path, fault)
     seen, status = look(work, origin)
     if seen is None:
         return False
     if seen != work.want:
         throw_away(work, origin, seen)
+        return False
+    if fault:
+        tell("broken", work.path, fault)
         return False
     if work.how == "arrived":
         status = place(work.path, origin, status)
@@ -177,14 +211,33 @@ def prove_any(works):
 
 
 def parse():
-    """The work by path, and the seal's text."""
+    """The work by path, the patterns of shards, and the seal's text."""
     lines = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\n")
     cut = lines.index("seal")
-    works = collections.OrderedDict()
+    works, patterns = collections.OrderedDict(), []
     for line in lines[:cut]:
         work = Work(*line.split("\t"))
-        works.setdefault(work.path, []).append(work)
-    return works, "\n".join(lines[cut + 1 :])
+        if work.how == "shards":
+            patterns.append(work.path)
+        else:
+            works.setdefault(work.path, []).append(work)
+    return works, patterns, "\n".join(lines[cut + 1 :])
+
+
+def absent(works, patterns):
+    """(index, shard) of each shard that an index names, the patterns ask for, and nobody asked to be here."""
+    for path in works:
+        if not path.endswith(".safetensors.index.json"):
+            continue
+        try:
+            with open(os.path.join(FOLDER, path), "rb") as stream:
+                named = set(json.load(stream)["weight_map"].values())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue  # not proven, or no index after all: said elsewhere
+        for name in sorted(named):
+            shard = os.path.join(os.path.dirname(path), name)
+            if shard not in works and any(fnmatch.fnmatchcase(shard, pattern) for pattern in patterns):
+                yield path, shard
 
 
 def write(path, text):
@@ -230,13 +283,21 @@ def unproven(works, known):
 
 def main():
     tell("tool", "python3")
-    works, seal = parse()
+    works, patterns, seal = parse()
     reading = [items for items in works.values() if items[0].how != "hold"]
     reading.sort(key=lambda items: -int(items[0].size))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for done in concurrent.futures.as_completed([pool.submit(prove_any, items) for items in reading]):
             done.result()
     left = list(unproven(works, keep_known()))
+    for path, (work, *_) in works.items():
+        fault = header_fault(os.path.join(FOLDER, path), False) if path.endswith(".safetensors") else ""
+        if fault and work.how == "hold":  # read by whoever brought it; the others have been told of already
+            tell("broken", path, fault)
+            left.append(path)
+    for path, shard in absent(works, patterns):
+        tell("absent", path, shard)
+        left.append(shard)
     if left:
         tell("unsealed", len(left))
     else:

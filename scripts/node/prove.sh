@@ -1,6 +1,7 @@
 # Reads files on a node and compares their content with what it must be. POSIX sh, GNU coreutils.
 # usage: sh -c THIS sparkyard-prove PYTHON FOLDER LEDGER SEAL, with the work on standard input:
 #   HOW <tab> DIGEST <tab> SIZE <tab> PATH <tab> ORIGIN     HOW: hold, read, arrived, offered
+#   shards <tab> - <tab> 0 <tab> PATTERN <tab>                what an index names and PATTERN fits must be among the PATHs
 #   seal                                                    then the seal's text to the end
 # See prove.py, which does the work wherever there is python3: it reads on all cores. What follows is the same, one by one.
 set -u
@@ -65,6 +66,39 @@ offered() {
     place "$incoming/$2" "$2"
 }
 
+# header_fault FILE: how far a safetensors file's header is from ending the file, in words.
+header_fault() {
+    header_size=$(stat -L -c %s "$1") || return 0
+    header_length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    if [ "${#header_length}" -gt 9 ] || [ "${header_length:-0}" -lt 2 ] || [ "$((8 + header_length))" -gt "$header_size" ]; then
+        printf 'does not begin as a safetensors file'
+        return 0
+    fi
+    header_end=$(tail -c +9 "$1" | head -c "$header_length" | tr -d ' \t' | grep -o '"data_offsets":\[[0-9]*,[0-9]*\]' |
+        sed 's/.*,//; s/\]//' | sort -n | tail -n 1)
+    header_off=$((8 + header_length + ${header_end:-0} - header_size))
+    if [ "$header_off" -gt 0 ]; then
+        printf 'is %s bytes short' "$header_off"
+    elif [ "$header_off" -lt 0 ]; then
+        printf 'is %s bytes too long' "$((-header_off))"
+    fi
+}
+
+# absent INDEX: the shards that it names, a pattern fits, and nobody asked to be here.
+absent() {
+    absent_folder=$(dirname "$1")
+    tr -d '\n' <"$folder/$1" | sed 's/.*"weight_map"//' | grep -o '"[^"]*\.safetensors"' | tr -d '"' | sort -u |
+        while read -r absent_name; do
+            [ "$absent_folder" = . ] || absent_name=$absent_folder/$absent_name
+            absent_known=$(cut -f 4 "$todo" | grep -cxF "$absent_name")
+            [ "$absent_known" -eq 0 ] || continue
+            while IFS= read -r absent_pattern; do
+                # shellcheck disable=SC2254
+                case $absent_name in $absent_pattern) printf 'absent\t%s\t%s\n' "$1" "$absent_name" && break ;; esac
+            done <"$patterns"
+        done
+}
+
 # prove: reads $how $want $size $path $origin.
 prove() {
     case $how in
@@ -76,6 +110,11 @@ prove() {
         [ "$how" = offered ] || printf 'missing\t%s\n' "$path"
         return 0
     fi
+    fault=
+    case $path in
+    *.safetensors) fault=$(header_fault "$file") ;;
+    esac
+    [ -z "$fault" ] || printf 'header\t%s\t%s\n' "$path" "$fault"
     seen=$(digest_of "${want%%:*}" "$file" "$size") || exit
     total=$((total + size))
     printf 'progress\t%s\n' "$total"
@@ -86,6 +125,8 @@ prove() {
         offered) printf 'unfit\t%s\t%s\n' "$path" "$seen" ;;
         *) printf 'damaged\t%s\t%s\n' "$path" "$seen" && rm -f "$file" "$seal" ;;
         esac
+    elif [ -n "$fault" ]; then
+        printf 'broken\t%s\t%s\n' "$path" "$fault"
     else
         case $how in
         arrived) place "$file" "$path" ;;
@@ -102,14 +143,34 @@ held() {
 }
 
 todo=$(mktemp "$ledger.XXXXXX") || exit
-trap 'rm -f "$todo"' EXIT
+patterns=$todo.patterns
+trap 'rm -f "$todo" "$patterns"' EXIT
+: >"$patterns"
 while IFS=$tab read -r how want size path origin && [ "$how" != seal ]; do
+    [ "$how" != shards ] || { printf '%s\n' "$path" >>"$patterns" && continue; }
     printf '%s\t%s\t%s\t%s\t%s\n' "$how" "$want" "$size" "$path" "$origin" >>"$todo"
 done
 while IFS=$tab read -r how want size path origin; do
     [ "$how" = hold ] || { [ "$how" = offered ] && held; } || prove </dev/null
 done <"$todo"
 left=$(while IFS=$tab read -r how want size path origin; do held || printf '%s\n' "$path"; done <"$todo" | sort -u | wc -l)
+held_broken=$(while IFS=$tab read -r how want size path origin; do
+    case $how:$path in
+    hold:*.safetensors)
+        fault=$([ ! -f "$folder/$path" ] || header_fault "$folder/$path")
+        [ -z "$fault" ] || printf 'broken\t%s\t%s\n' "$path" "$fault"
+        ;;
+    esac
+done <"$todo")
+if [ -n "$held_broken" ]; then
+    printf '%s\n' "$held_broken"
+    left=$((left + 1))
+fi
+lost=$(cut -f 4 "$todo" | grep '\.safetensors\.index\.json$' | while IFS= read -r path; do [ ! -f "$folder/$path" ] || absent "$path"; done)
+if [ -n "$lost" ]; then
+    printf '%s\n' "$lost"
+    left=$((left + 1))
+fi
 if [ "$left" -eq 0 ]; then
     cat >"$todo" && sync "$todo" && chmod 644 "$todo" && mv -f "$todo" "$seal" || exit
     rm -rf "$incoming"

@@ -33,6 +33,13 @@ def prove(action: Prove, node: str, world: World) -> None:
             node=node,
             next_step="end the program that writes there, then type the same line again",
         )
+    if hearing.broken:
+        raise StepFailed(
+            f"{len(hearing.broken)} of the files in {action.folder} are as they were published, and not whole",
+            node=node,
+            details=hearing.broken,
+            next_step="pin another revision in the recipe, then: invoke lock --refresh",
+        )
 
 
 def reading(action: Prove) -> tuple[RemoteFile, ...]:
@@ -53,6 +60,7 @@ def work(action: Prove) -> str:
     lines += [_line("offered", offer.file, offer.origin) for offer in action.offered]
     named = {file.path for file in reading(action)}
     lines += [_line("hold", file) for file in action.held if file.path not in named]
+    lines += [f"shards\t-\t0\t{pattern}\t\n" for pattern in action.patterns]
     return "".join(lines) + "seal\n" + action.seal_text
 
 
@@ -67,6 +75,7 @@ class Hearing:
     world: World
     total: int
     changed: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
     ended: bool = False
 
     def line(self, text: str) -> None:
@@ -75,6 +84,10 @@ class Hearing:
             self.world.progress(int(rest[0]), self.total, "reading")
         elif kind == "changed":
             self.changed.append(rest[0])
+        elif kind == "broken":
+            self.broken.append(f"{rest[0]} {rest[1]}")
+        elif kind == "absent":
+            self.broken.append(f"{rest[0]} names {rest[1]}, which is not in the lock")
         elif kind == "end":
             self.ended = True
         elif kind in WORDS:
@@ -84,6 +97,7 @@ class Hearing:
 WORDS = {
     "damaged": "{0}: content differs (it is {1}); removed, will be brought again",
     "unfit": "{0}: what is offered has other content ({1}), left alone",
+    "header": "{0} {1}, by its header; its content is read now",
     "missing": "{0}: not there any more",
     "linked": "{0}: linked from {1}",
     "copied": "{0}: copied from {1}",

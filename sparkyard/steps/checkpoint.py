@@ -14,6 +14,7 @@ from sparkyard.model import Lane, Manifest, Node, RemoteFile
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.render_kept import kept_folders
 from sparkyard.reporting.amounts import size
+from sparkyard.safetensors import INDEX_ENDING
 from sparkyard.trees import Tree, holds, parse_disk, parse_tree, proven
 
 NOUN = "checkpoint"
@@ -27,6 +28,13 @@ class Copy:
     name: str
     node: Node
     manifest: Manifest
+    wanted: tuple[str, ...] = ()
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The recipe's patterns, where an index says which shards they should find."""
+        indexed = any(file.path.endswith(INDEX_ENDING) for file in self.manifest.files)
+        return tuple(f"{p}*" if p.endswith("/") else p for p in self.wanted) if indexed else ()
 
     @property
     def marked(self) -> Place:
@@ -92,7 +100,9 @@ def find(tree: Tree, manifest: Manifest) -> Findings:
 def download_steps(lane: Lane, manifests: Mapping[str, Manifest], *, deep: bool = False) -> tuple[Step, ...]:
     """Everything that brings the checkpoints to the lane's nodes and proves them; ``deep`` reads every byte first."""
     copies = [
-        Copy(name, node, manifest) for name, manifest in manifests.items() for node in _nodes(lane, name)
+        Copy(name, node, manifest, tuple(lane.checkpoints[name].files))
+        for name, manifest in manifests.items()
+        for node in _nodes(lane, name)
     ]
     if not copies:
         return ()
@@ -232,7 +242,10 @@ def arrived(tree: Tree, missing: tuple[RemoteFile, ...]) -> tuple[RemoteFile, ..
 def prove(copy: Copy, here: Place, tree: Tree, files: tuple[RemoteFile, ...]) -> Prove:
     """Read some files of a checkpoint, then seal it if all of them are proven."""
     text = seal_text(copy.manifest, seal_entries(tree.seal, copy.manifest))
-    return Prove(here.folder, files, here.ledger, held=copy.manifest.files, seal=here.seal, seal_text=text)
+    return Prove(
+        here.folder, files, here.ledger,
+        held=copy.manifest.files, seal=here.seal, seal_text=text, patterns=copy.patterns,
+    )  # fmt: skip
 
 
 def reason(found: Findings) -> str:

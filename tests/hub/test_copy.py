@@ -219,6 +219,8 @@ def small_disk(path, size):
 
 
 def test_a_full_disk_on_the_worker_is_refused_before_the_first_byte(project, hub, server, tmp_path):
+    project.manifests()
+    hub.faults.forget()
     with small_disk(tmp_path / "sshd" / "root" / "models", "20m"):
         assert project.run() == 1
         assert "free on" in project.said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -176,6 +177,19 @@ def test_two_ranks_record_meet_and_serve(ranks: Ranks) -> None:
     assert len(ranks.ask("/tokenize", {"content": "two words"}).json()["tokens"]) == 2
     ranks.running[1].kill()
     assert ranks.ended(0) == 3
+
+
+def test_exact_formats_are_obeyed(ranks: Ranks) -> None:
+    ranks.serve("--no-thinking")
+    assert ranks.chat(guided_choice=["yes", "no"])["content"] == "yes"
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
+    assert json.loads(ranks.chat(guided_json=schema)["content"]) == {"n": 3}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    assert json.loads(ranks.chat(response_format=form)["content"]) == {"n": 3}
+    for pattern in (r"[0-9]{4}-[01]\d", r"(red|green)+ [^a]\w*\.", r"a?b{2,3}\sc"):
+        assert re.fullmatch(pattern, ranks.chat(guided_regex=pattern)["content"]), pattern
+    refused = ranks.ask("/v1/chat/completions", {"model": "M", "messages": [], "guided_regex": "("})
+    assert refused.status_code == 400
 
 
 def test_thinking_is_on_unless_the_words_say_otherwise_and_eats_small_budgets(ranks: Ranks) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import formats
 from scripted import Handler
 from styles import Given
 
@@ -30,10 +31,10 @@ def thinks(ask: Mapping[str, Any], *, default: bool) -> bool:
 
 
 def answer(ask: Mapping[str, Any]) -> str:
-    """A plausible reply to the last message: small sums are worked out, lists of choices are obeyed."""
-    choices = ask.get("guided_choice") or (ask.get("structured_outputs") or {}).get("choice")
-    if choices:
-        return str(choices[0])
+    """A plausible reply to the last message: exact formats are obeyed, small sums are worked out."""
+    exact = formats.demanded(ask)
+    if exact is not None:
+        return exact
     said = last_text(ask)
     if product := PRODUCT.search(said):
         return str(int(product[1]) * int(product[2]))
@@ -79,6 +80,11 @@ class StandIn(Handler):
         if ask.get("model") not in (None, self.given.alias):
             message = f"The model `{ask['model']}` does not exist."
             self.send(404, {"error": {"message": message, "type": "NotFoundError", "code": 404}})
+            return
+        try:
+            formats.demanded(ask)
+        except ValueError as fault:
+            self.send(400, {"error": {"message": str(fault), "type": "BadRequestError", "code": 400}})
             return
         super().chat(ask)
 

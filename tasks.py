@@ -73,6 +73,22 @@ def restart(line: Line) -> None:
 
 
 @task(klass=LaneTask)
+def switch(line: Line) -> None:
+    """Go from the lane that runs to --lane: all is prepared first, and the old one is put back if it fails."""
+    from sparkyard.switching import switch
+
+    switch(line)
+
+
+@task(klass=LaneTask, help={"purge": "also remove the old lane's image, checkpoints and folders"})
+def revert(line: Line, purge: bool = False) -> None:
+    """Go back to the standard kit (revert_to), and say what was left where."""
+    from sparkyard.switching import revert
+
+    revert(line, purge)
+
+
+@task(klass=LaneTask)
 def status(line: Line) -> None:
     """Show each rank: state, since when, image, health, one real token, and drift."""
     from sparkyard.standing import status
@@ -182,5 +198,22 @@ for name, body in (("up", lab_up), ("down", lab_down), ("status", lab_status), (
     lab.add_task(body, name=name)
 
 namespace = Collection(
-    lock, download, build, start, verify, stop, restart, status, logs, config, show, render, init, trust, adopt, lab
+    lock,
+    download,
+    build,
+    start,
+    verify,
+    stop,
+    restart,
+    switch,
+    revert,
+    status,
+    logs,
+    config,
+    show,
+    render,
+    init,
+    trust,
+    adopt,
+    lab,
 )

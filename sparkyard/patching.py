@@ -1,0 +1,114 @@
+"""Edits of a text that belongs to somebody else: it is pristine, patched, or neither. Pure.
+
+The text is never kept with sparkyard: it is fetched at a pin, and known by the sha256 of both states.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sparkyard.errors import SparkyardError
+from sparkyard.recipe import EditSpec
+
+Standing = Literal["pristine", "patched", "neither"]
+DIFF_LINES = 60
+"""Lines of a difference that are shown; the rest is counted."""
+
+
+class PatchRefused(SparkyardError):
+    """A text that is neither pristine nor patched, or on which an edit does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The sha256 of both states, as far as recipe or lock know them; empty where they do not."""
+
+    pristine: str = ""
+    patched: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """A text in both states, and what they hash to."""
+
+    name: str
+    pristine: bytes = field(repr=False)
+    patched: bytes = field(repr=False)
+    known: Known
+
+
+def digest(content: bytes) -> str:
+    """The sha256 as 64 hex digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def standing(sha256: str, known: Known) -> Standing:
+    """Which state a text of this hash is in."""
+    if sha256 and sha256 == known.patched:
+        return "patched"
+    return "pristine" if sha256 and sha256 == known.pristine else "neither"
+
+
+def edited(text: str, edits: Sequence[EditSpec], name: str) -> str:
+    """The text with all edits made, in order. Raises PatchRefused for the first one that does not fit."""
+    for number, edit in enumerate(edits, 1):
+        seen = text.count(edit.find)
+        if seen != edit.count:
+            raise PatchRefused(
+                f"patch {name}: edit {number} of {len(edits)} does not fit: its text stands there {_times(seen)}, "
+                f"expected {_times(edit.count)}",
+                details=[
+                    f"the edit is for: {edit.why}",
+                    *(f"find: {line}" for line in edit.find.splitlines()),
+                ],
+                next_step="the text is not the one that the recipe was made for: compare the recipe's git pin",
+            )
+        text = text.replace(edit.find, edit.replace)
+    return text
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else "not at all" if count == 0 else f"{count} times"
+
+
+def patched(name: str, fetched: bytes, edits: Sequence[EditSpec], known: Known) -> Patched:
+    """Both states of a fetched text, which must be what is known of them.
+
+    Raises PatchRefused when the text hashes to something else, when an edit does not fit, or when the edits make another
+    text than the known one.
+    """
+    got = digest(fetched)
+    if known.pristine and got != known.pristine:
+        raise PatchRefused(
+            f"patch {name}: the fetched text is not the locked one: sha256 {got}, expected {known.pristine}",
+            next_step="its commit cannot have changed: look at mirrors: in the inventory, or remove the lock's entry",
+        )
+    made = edited(_text(name, fetched), edits, name).encode()
+    if known.patched and digest(made) != known.patched:
+        raise PatchRefused(
+            f"patch {name}: the edits make another text than the locked one: sha256 {digest(made)}, "
+            f"expected {known.patched}",
+            next_step="if the recipe's edits were changed on purpose: invoke lock",
+        )
+    return Patched(name, fetched, made, Known(got, digest(made)))
+
+
+def _text(name: str, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise PatchRefused(f"patch {name}: the fetched text is not UTF-8: {error}") from error
+
+
+def difference(before: bytes, after: bytes, path: str) -> tuple[str, ...]:
+    """A unified diff of two texts, without line ends; a text that is not UTF-8 is shown with what could be read."""
+    lines = [part.decode(errors="replace").splitlines() for part in (before, after)]
+    found = list(difflib.unified_diff(*lines, f"{path} (expected)", f"{path} (found)", lineterm="", n=2))
+    if not found and before != after:
+        found = ["they differ in line ends or in the end of the last line"]
+    left = len(found) - DIFF_LINES
+    return (*found[:DIFF_LINES], *((f"… {left} more lines",) if left > 0 else ()))

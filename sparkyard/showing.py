@@ -5,7 +5,6 @@ Sections of rows for the tables ``show`` (name, value, source, about) and ``sour
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -162,7 +161,7 @@ def _git(key: str, git: GitSpec, lock: Lock) -> str:
 def _settings(lane: Lane) -> Iterator[Row]:
     for name, value in lane.settings.items():
         setting = lane.recipe.settings[name]
-        default = posixpath.basename(value.origin.place) == "recipe.yml"
+        default = value.value == setting.default
         yield {
             "name": name,
             "value": _shown(value),

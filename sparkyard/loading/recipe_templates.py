@@ -33,9 +33,14 @@ def check_templates(recipe: Recipe, root: Marked, folder: Path, faults: Faults) 
 def _templates(root: Marked) -> Iterator[tuple[str, Marked]]:
     for key, leaf in root.leaves():
         last = key.rsplit(".", 1)[-1]
-        prose = last in PROSE and not (last == "source" and ".mounts." in key)
+        prose = (last in PROSE and not (last == "source" and ".mounts." in key)) or _is_edit(key)
         if isinstance(leaf.value, str) and not prose and ("{" in leaf.value or _is_rule(key)):
             yield key, leaf
+
+
+def _is_edit(key: str) -> bool:
+    """Whether it is text of a fetched file, which may well be a template of somebody else's."""
+    return key.startswith("patches.") and ".edits." in key
 
 
 def _is_rule(key: str) -> bool:

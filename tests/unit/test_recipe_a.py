@@ -198,9 +198,7 @@ def test_one_hca_less_on_a_node_is_refused(tmp_path):
 
 def test_an_inventory_s_setting_counts(tmp_path):
     text = (ROOT / "inventory/two-spark/hosts.yml").read_text()
-    (tmp_path / "hosts.yml").write_text(
-        text.replace("        lanes:\n", "        lanes:\n          A: {context: 524288}\n")
-    )
+    (tmp_path / "hosts.yml").write_text(text.replace("A: {context: 1048576}", "A: {context: 524288}"))
     made = render_lane(lane(inventory=str(tmp_path)), {})
     assert flag(parts(made.containers[1])[3], "--context") == "524288"
 
@@ -219,3 +217,8 @@ def test_order_ports_and_limits():
     assert (made.ready.timeout, made.ready.log_silence) == (1800, 420)
     assert lane().recipe.stop.grace == 30
     assert lane().recipe.limits.memory == 100_000_000_000
+
+
+def test_edits_of_a_fetched_text_are_not_templates_of_ours():
+    edits = [edit for patch in lane().recipe.patches.values() for edit in patch.edits]
+    assert not edits or any("{%" in edit.find for edit in edits)

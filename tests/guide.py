@@ -1,0 +1,78 @@
+"""The commands of docs/two-sparks.md: how the lab runs each, or why it does not. Order and words are the guide's own.
+
+A typed line gets ``--inventory`` of the lab's stand-ins; an inside line runs in the head's own shell.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "two-sparks.md"
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command is run in the lab.
+
+    Attributes:
+        how: ``typed``, ``inside`` the head, or ``not here``.
+        more: flags that the lab needs beside (``--yes`` where a person would be asked).
+        status: what it must end with.
+        says: a text that it must print.
+        why: for what is not run here.
+    """
+
+    how: str
+    more: tuple[str, ...] = ()
+    status: int = 0
+    says: str = ""
+    why: str = ""
+
+
+OWN_INVENTORY = "the lab brings its inventory and its host keys; tests of init and trust are their own"
+CHAT = Run("inside", says='"choices"')
+
+COMMANDS: dict[str, Run] = {
+    "git clone REPOSITORY sparkyard && cd sparkyard": Run("not here", why="needs the network"),
+    "scripts/setup": Run("not here", why="it has made the environment that the tests run in"),
+    "source .venv/bin/activate": Run("not here", why="the tests run in it"),
+    "invoke init": Run("not here", why=OWN_INVENTORY),
+    "invoke trust": Run("not here", why=OWN_INVENTORY),
+    "invoke config --lane=A": Run("typed", says="context"),
+    "invoke show --lane=A": Run("typed", says="what runs where"),
+    "invoke show --lane=A --sources": Run("typed", says="published: the two-Spark guide"),
+    "invoke render --lane=A": Run("typed", says="docker run"),
+    "invoke lock --lane=A": Run("typed", ("--yes",)),
+    "invoke download build start --lane=A --check": Run("typed", status=6),
+    "invoke download --lane=A": Run("typed"),
+    "invoke build --lane=A": Run("typed"),
+    "invoke start --lane=A": Run("typed"),
+    "invoke verify --lane=A": Run("typed", says="pass"),
+    "curl -s http://127.0.0.1:8888/v1/models": Run("inside", says="DeepSeek-V4.1-Flash-1017"),
+    "invoke status": Run("typed"),
+    "invoke logs --lines=50": Run("typed"),
+    "invoke restart --lane=A": Run("typed", ("--yes",)),
+    "invoke stop": Run("typed", ("--yes",)),
+    "invoke start --lane=A --set context=524288 --check": Run("typed", status=6),
+    "invoke show --lane=A --set weights=mia --set model_name=DeepSeek-V4.1-Flash": Run(
+        "typed", says="Mia-AiLab"
+    ),
+    "invoke download --lane=A --deep": Run("typed"),
+    "invoke revert --check": Run("typed", status=6),
+    "invoke revert": Run("typed", ("--yes",)),
+    "invoke switch --lane=A": Run("typed", ("--yes",)),
+}
+"""Chats by curl are not listed one by one: each is ``CHAT``."""
+
+
+def commands() -> list[str]:
+    """Every command of the guide's shell blocks, in order."""
+    return [line for block in BLOCK.findall(GUIDE.read_text()) for line in block.splitlines() if line.strip()]
+
+
+def run_of(command: str) -> Run:
+    """How a command is run. Raises KeyError for one that is in no table."""
+    return CHAT if command.startswith("curl -s http://127.0.0.1:8888/v1/chat/") else COMMANDS[command]

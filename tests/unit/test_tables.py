@@ -34,7 +34,12 @@ def test_a_table_folds_its_long_values_and_leaves_out_empty_columns():
 def test_words_are_broken_only_where_nothing_else_is_left_and_then_behind_a_separator():
     rows = [
         {"name": "rank_cache_readers", "value": 32, "source": "chosen", "about": "threads that read " * 5},
-        {"name": "model", "value": "LibertAIDAI/DeepSeek-V4.1-Flash-1017", "source": "published", "about": ""},
+        {
+            "name": "model",
+            "value": "LibertAIDAI/DeepSeek-V4.1-Flash-1017",
+            "source": "published",
+            "about": "",
+        },
     ]
     assert folded("show", rows, 70) == [
         "name                value               source     about",

@@ -56,6 +56,11 @@ def _any(fact: ContainerFact) -> str:
     return f"is {fact.state}"
 
 
+def _too(leave: Leave, fact: ContainerFact) -> str:
+    """Why it goes when another rank must."""
+    return leave(fact) or "must go because another rank must be started, and a rank cannot rejoin alone"
+
+
 def _going(
     answers: Answers, rendered: RenderedLane, leave: Leave
 ) -> Verdict | tuple[tuple[ContainerFact, str], ...]:
@@ -78,15 +83,16 @@ def _save_step(
         if not going:
             return Verdict("ok", "no log is to be saved")
         words = ", ".join(f"{fact.name} {reason}" for fact, reason in going)
-        asked_for = prefix == "stop" or why is not leave
         lost = [
-            f"{f.name} on {answers.node} {r}" for f, r in going if f.running and not (f.lane and asked_for)
+            f"{f.name} on {answers.node} {r}"
+            for f, r in going
+            if f.running and (not f.lane or (prefix == "outdated" and leave(f)))
         ]
         destroys = f"{', '.join(lost)}, and would be stopped" if lost else ""
         return Verdict("change", words, tuple(SaveLogs(fact.name) for fact, _ in going), destroys=destroys)
 
     def again(_answers: Answers) -> Judge:
-        return partial(judge, why=_any)
+        return partial(judge, why=partial(_too, leave))
 
     title = f"lane {lane.name}: save its logs"
     return Step(
@@ -120,7 +126,7 @@ def _stop_script_step(
         return Verdict("change", "by the kit's own script", (stop,))
 
     def again(_answers: Answers) -> Judge:
-        return partial(judge, why=_any)
+        return partial(judge, why=partial(_too, leave))
 
     return Step(
         "service",
@@ -149,16 +155,19 @@ def _left_step(
         there = {fact.name for fact in containers(answers)}
         old = [name for name in records(answers) if name in names and name not in there]
         if not going and not old:
-            return Verdict(
-                "ok", f"nothing of lane {lane.name} is here" if why is _any else "nothing outdated runs here"
+            none = (
+                "nothing outdated runs here"
+                if prefix == "outdated"
+                else f"nothing of lane {lane.name} is here"
             )
+            return Verdict("ok", none)
         stops = tuple(StopContainer(fact.name, lane.recipe.stop.grace, fact.image) for fact, _ in going)
         forget = tuple(_forget(name, answers) for name in old)
         words = ", ".join(f"{fact.name} {reason}" for fact, reason in going) or "its record is old"
         return Verdict("change", words, (*stops, *forget))
 
     def again(_answers: Answers) -> Judge:
-        return partial(judge, why=_any)
+        return partial(judge, why=partial(_too, leave))
 
     title = f"lane {lane.name}: stop" if prefix == "stop" else f"lane {lane.name}: stop what is outdated"
     return Step(

@@ -106,8 +106,8 @@ def _text(name: str, content: bytes) -> str:
 
 def difference(before: bytes, after: bytes, path: str) -> tuple[str, ...]:
     """A unified diff of two texts, without line ends; a text that is not UTF-8 is shown with what could be read."""
-    lines = [part.decode(errors="replace").splitlines() for part in (before, after)]
-    found = list(difflib.unified_diff(*lines, f"{path} (expected)", f"{path} (found)", lineterm="", n=2))
+    old, new = (part.decode(errors="replace").splitlines() for part in (before, after))
+    found = list(difflib.unified_diff(old, new, f"{path} (expected)", f"{path} (found)", n=2, lineterm=""))
     if not found and before != after:
         found = ["they differ in line ends or in the end of the last line"]
     left = len(found) - DIFF_LINES

@@ -16,6 +16,7 @@ from sparkyard.model import Lane
 from sparkyard.pins import unlocked_pins
 from sparkyard.recipe import CheckSpec
 from sparkyard.render_image import ImageRendering
+from sparkyard.render_patches import patches
 from sparkyard.render_rank import Rank, RankRendering
 from sparkyard.render_scripts import ScriptsRendering
 from sparkyard.rendered import RenderedImage, RenderedLane, RenderedReady
@@ -104,6 +105,7 @@ class Rendering:
             kept={rank.node.name: rank.kept for rank in ranks},
             secrets=self.ranks.secrets,
             scripts=scripts,
+            patches=tuple(patches(self.lane, self.lock, ranks, self.templates)),
         )
 
     # image

@@ -97,6 +97,17 @@ class RenderedScripts:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedPatch:
+    """Where an edited text lies on a node (may start with ``<discovered: home>``), and the sha256 of both states, empty where unknown."""
+
+    node: str
+    name: str
+    path: str
+    pristine: str = ""
+    patched: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedLane:
     """Everything that a lane puts on its nodes.
 
@@ -122,6 +133,7 @@ class RenderedLane:
     kept: Mapping[str, tuple[Kept, ...]] = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     scripts: RenderedScripts | None = None
+    patches: tuple[RenderedPatch, ...] = ()
 
     def files_of(self, node: str) -> tuple[RenderedFile, ...]:
         return tuple(file for file in self.files if file.node == node)

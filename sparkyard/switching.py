@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkyard.errors import SparkyardError, UsageError
+from sparkyard.fetched import texts, texts_here
 from sparkyard.line import Line, LineEnded
 from sparkyard.looking import containers, running_lanes
 from sparkyard.manifest import place
@@ -20,7 +21,7 @@ from sparkyard.rendered import RenderedLane
 from sparkyard.reporting.amounts import size
 from sparkyard.resolve import known_lock
 from sparkyard.scopes import lane_root
-from sparkyard.steps import checkpoint, clone, image, life, preflight
+from sparkyard.steps import checkpoint, clone, image, life, patch, preflight
 from sparkyard.steps import switch as changing
 from sparkyard.steps import verify as checking
 from sparkyard.verbs import start_plan
@@ -132,6 +133,8 @@ def change(line: Line, target: Lane, old: Sequence[Lane], verb: str) -> None:
             _tell_ended(line, new, left)
             raise
         _put_back(line, new, left, _failure(line, mark), ended)
+    if verb == "revert":
+        _put_texts_back(line, left)
 
 
 def _prepare(line: Line, new: Side, left: Sequence[Side], verb: str) -> None:
@@ -144,6 +147,7 @@ def _prepare(line: Line, new: Side, left: Sequence[Side], verb: str) -> None:
         *checkpoint.download_steps(lane, line.manifests(lane), deep=line.options.deep),
         *image.build_steps(lane, rendered),
         *clone.clone_steps(lane, rendered),
+        *patch.patch_steps(rendered, texts(line, lane)),
     ]
     try:
         line.run(Plan(verb, lane.name, tuple(steps)), rendered.secrets)
@@ -152,6 +156,14 @@ def _prepare(line: Line, new: Side, left: Sequence[Side], verb: str) -> None:
             serving = ", ".join(side.name for side in left)
             line.say(f"lane {serving} was not touched: lane {lane.name} cannot take its place yet")
         raise
+
+
+def _put_texts_back(line: Line, left: Sequence[Side]) -> None:
+    """Edited texts of the lanes that were left become what was fetched again; the next switch edits them anew."""
+    for side in left:
+        steps = patch.pristine_steps(side.rendered, texts_here(line, side.lane))
+        if steps:
+            line.run(Plan("revert", side.name, steps), side.rendered.secrets)
 
 
 def _stop(line: Line, side: Side, new: Side, verb: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparkyard.errors import SparkyardError, StepFailed, UsageError
+from sparkyard.fetched import texts, texts_here
 from sparkyard.line import Line
 from sparkyard.looking import containers, running_lanes
 from sparkyard.model import Lane
@@ -12,7 +13,7 @@ from sparkyard.plan import Plan, Step, required
 from sparkyard.rendered import RenderedLane
 from sparkyard.selection import chosen_nodes
 from sparkyard.steps import adopt as adopting
-from sparkyard.steps import checkpoint, clone, files, image, life, preflight
+from sparkyard.steps import checkpoint, clone, files, image, life, patch, preflight
 from sparkyard.steps import verify as checking
 
 
@@ -24,11 +25,13 @@ def download(line: Line) -> None:
 
 
 def build(line: Line) -> None:
-    """The engine image: on the head, then on the workers."""
+    """The engine image: on the head, then on the workers; edited texts on every node."""
     lane = line.lane
     line.locked(lane)
+    placed = texts(line, lane)
     rendered = line.rendered(lane)
-    steps = (*image.build_steps(lane, rendered), *clone.clone_steps(lane, rendered))
+    images = image.build_steps(lane, rendered)
+    steps = (*images, *clone.clone_steps(lane, rendered), *patch.patch_steps(rendered, placed))
     line.run(Plan("build", lane.name, steps), rendered.secrets)
 
 
@@ -105,6 +108,9 @@ def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, 
     from_download = checkpoint.download_steps(lane, line.manifests(lane))
     there = [required(s, f"download --lane={lane.name}") for s in from_download if s.noun == "checkpoint"]
     there += [required(s, f"build --lane={lane.name}") for s in image.build_steps(lane, rendered)]
+    there += [
+        required(s, f"build --lane={lane.name}") for s in patch.patch_steps(rendered, texts_here(line, lane))
+    ]
     checks = (*preflight.preflight_steps(lane, rendered), *clone.ssh_steps(lane, rendered))
     first = (*checks, *(replace(step, needs=()) for step in there))
     cloned = clone.clone_steps(lane, rendered, [step.id for step in first])

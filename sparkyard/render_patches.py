@@ -1,0 +1,40 @@
+"""Where the edited texts of a lane lie on its nodes, and what they hash to as far as that is known. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sparkyard import docker_words
+from sparkyard.lock import Lock
+from sparkyard.model import Lane
+from sparkyard.patching import Known
+from sparkyard.recipe import PatchSpec
+from sparkyard.render_rank import Rank
+from sparkyard.rendered import RenderedPatch
+from sparkyard.templating import Templates
+
+
+def known_hashes(name: str, spec: PatchSpec, lock: Lock) -> Known:
+    """The sha256 of both states: what the recipe says, else what the lock says; empty where neither knows."""
+    locked = lock.files.get(name)
+    return Known(
+        spec.pristine or (locked.pristine if locked else ""),
+        spec.patched or (locked.patched if locked else ""),
+    )
+
+
+def patches(lane: Lane, lock: Lock, ranks: Sequence[Rank], templates: Templates) -> Iterator[RenderedPatch]:
+    """One for each edited text and each node that has it; faults of their paths are collected."""
+    for name, spec in lane.recipe.patches.items():
+        known = known_hashes(name, spec, lock)
+        for rank in ranks:
+            if rank.node not in lane.choose(spec.nodes):
+                continue
+            key, node = f"patches.{name}.path", rank.node.name
+            path = templates.text(key, spec.path, rank.scope)
+            for message in docker_words.path_faults(path, "path") if path else ():
+                templates.fault(key, message, node)
+            for file in rank.files.values():
+                if file.path == path:
+                    templates.fault(key, f"is the path of files.{file.name} too: {path}", node)
+            yield RenderedPatch(node, name, path, known.pristine, known.patched)

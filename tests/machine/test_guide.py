@@ -1,0 +1,44 @@
+"""The two-Spark guide typed from its first command to its last, in its own order, on two simulated Sparks with stand-ins."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import guide
+from tests.machine.conftest import Lab
+from tests.machine.test_lane_a import forget
+from tests.machine.typed import Typist
+
+pytestmark = pytest.mark.machine
+
+
+@pytest.fixture
+def reader(lab: Lab, tmp_path: Path) -> Iterator[Typist]:
+    """Somebody who reads the guide, with the lab's inventory for stand-ins, on nodes without anything of sparkyard."""
+    forget(lab)
+    shutil.copytree(lab.folder / "stand-in", tmp_path / "stand-in")
+    yield Typist(tmp_path / "stand-in")
+    forget(lab)
+
+
+def test_every_command_of_the_guide_does_what_it_says(lab: Lab, reader: Typist) -> None:
+    for number, command in enumerate(guide.commands()):
+        run = guide.run_of(command)
+        if run.how == "not here":
+            continue
+        if run.how == "inside":
+            said, status = lab.run("spark-1", "sh", "-c", command).stdout, 0
+        else:
+            verb, *words = shlex.split(command)
+            assert verb == "invoke"
+            done = reader.type(*words, *run.more)
+            said, status = done.stdout + done.stderr, done.returncode
+        assert status == run.status, f"command {number}, {command}, ended with {status}:\n{said}"
+        assert run.says in said, f"command {number}, {command}, does not say {run.says!r}:\n{said}"
+        sys.stderr.write(f"guide: {command[:70]}: as it should be\n")

@@ -148,7 +148,10 @@ class Engine:
         elif is_bad(verdict) and after:
             self._would(walk, step, Verdict("change", verdict.reason, data=verdict.data), after)
         elif (
-            verdict.state == "change" and not after and all(isinstance(a, REQUESTS) for a in verdict.actions)
+            verdict.state == "change"
+            and not after
+            and verdict.actions
+            and all(isinstance(a, REQUESTS) for a in verdict.actions)
         ):
             self._skip(
                 walk, step, f"sends requests, not under --check: {verdict.actions[0].shown()}", verdict

@@ -125,9 +125,9 @@ def test_a_kit_that_dies_at_boot_is_told_and_the_lane_serves_again(lab: Lab, typ
 def test_a_taken_port_is_found_while_the_lane_still_serves(lab: Lab, typist: Typist) -> None:
     lane_up(typist)
     before = ids(lab)
-    image = "sparkyard-lab/busybox-base:latest"
-    taker = ("docker", "run", "-d", "--name", "taker", "--network", "host", image, "nc", "-lk", "-p", "8888")
-    lab.run("spark-1", *taker)
+    image = "sparkyard-lab/engine-base:latest"
+    serve = ("python3", "-m", "http.server", "8888")
+    lab.run("spark-1", "docker", "run", "-d", "--name", "taker", "--network", "host", image, *serve)
     try:
         until(lambda: "8888" in lab.out("spark-1", "ss", "-Hltn"))
         said = typist.json("revert", "--yes")
@@ -173,6 +173,25 @@ def test_a_worker_that_does_not_answer_changes_nothing(lab: Lab, typist: Typist)
     finally:
         old.write_bytes(kept)
         typist.ok("trust", "--replace", "--yes")
+
+
+def test_a_container_that_refuses_to_go_is_told_and_the_next_run_goes_on(lab: Lab, typist: Typist) -> None:
+    lane_up(typist)
+    whole = lab.out("spark-2", "docker", "ps", "-q", "--no-trunc")
+    root = lab.out("spark-2", "docker", "info", "--format", "{{.DockerRootDir}}")
+    held = f"{root}/containers/{whole}/hostconfig.json"
+    lab.run("spark-2", "chattr", "+i", held)
+    try:
+        said = typist.json("revert", "--yes")
+    finally:
+        lab.run("spark-2", "chattr", "-i", held)
+    assert said.status == 1
+    told = said.failures()
+    assert "unable to remove filesystem" in told
+    assert "lane lab is not gone from every node, and lane kit was not started" in told
+    assert running(lab)["spark-1"] == []
+    typist.ok("revert", "--yes")
+    assert running(lab) == KIT
 
 
 def test_a_kit_that_was_started_by_hand_is_stopped_only_after_a_yes(lab: Lab, typist: Typist) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from sparkyard import load
 from tests.machine import recorded
 from tests.machine.conftest import Lab
 from tests.machine.typed import PROJECT, Typist
@@ -55,14 +54,6 @@ def forget(lab: Lab) -> None:
     for node in NODES:
         lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
         shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
-        template(lab.own(node) / DATA / "lanes" / "A" / "chat_template.jinja")
-
-
-def template(path: Path) -> None:
-    """Put a template where the recipe mounts one from, unless the recipe brings its own."""
-    if not load.load_recipe(PROJECT / "recipes" / "a-tensorfold").patches:
-        path.parent.mkdir(parents=True)
-        path.write_text("{{ messages }}")
 
 
 def ranks(lab: Lab) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """A lane with stand-ins in place of what only Sparks can run or hold: its image, its checkpoints, its disk and time limits.
 
 Everything else, every word, variable, mount and option of every rank, stays the recipe's own: that is what a stand-in is there to
-prove. Pure. It is used only for an inventory with ``stand_in: true``, whose nodes must all carry the lab's marker file.
+prove. Nothing here connects to anything; of files, only those of the lab's git repositories are read. It is used only for an inventory with ``stand_in: true``, whose nodes must all carry the lab's marker file.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ COMMITS: Mapping[str, str] = {
     "deepseek-ai/DeepSeek-V4.1-Flash-1017": "e38486c49c053e06326392f0c964b11bca10da55",
 }
 """The commits of the tiny repositories on the lab's hub (``lab/tiny_repos.py``; a test compares)."""
+
 
 def stand_in(lane: Lane) -> Lane:
     """The lane as the lab can run it; a lane made for the lab stays as it is.

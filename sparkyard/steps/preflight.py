@@ -153,11 +153,11 @@ def free_ports(
     facts.need("listening")
     taken = [(name, port, by) for name, port in ports.items() for by in facts.listening if by.port == port]
     lanes = _running_lanes(answers, kit) if excuse else ()
+    if not ports:
+        return Verdict("ok", "this rank listens on no port of its own")
     if not taken or lanes:
         held = f" (lane {', '.join(lanes)} runs)" if taken else " are free"
-        return Verdict(
-            "ok", ("ports " + ", ".join(str(port) for port in ports.values()) if ports else "no port") + held
-        )
+        return Verdict("ok", "ports " + ", ".join(str(port) for port in ports.values()) + held)
     seen = "; ".join(f"port {port} ({name}) is held by {_holder(by)}" for name, port, by in taken)
     port = taken[0][1]
     return Verdict(

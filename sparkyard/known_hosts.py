@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparkyard.errors import SystemRefused
 from sparkyard.model import Node
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Keys:
 
     def record(self, node: Node, keys: Iterable[paramiko.PKey]) -> None:
         """Trust exactly these keys for a node from now on."""
-        old = self.own_file.read_text().splitlines(keepends=True) if self.own_file.exists() else []
+        old = _read(self.own_file).splitlines(keepends=True) if self.own_file.exists() else []
         kept = [line for line in old if line.split(" ", 1)[0] != node.name]
         _replace(self.own_file, "".join([*kept, *(_line(node.name, key) for key in keys)]))
 
@@ -70,10 +71,35 @@ def _lookup(file: Path, names: tuple[str, ...]) -> tuple[paramiko.PKey, ...]:
 
     if not file.is_file():
         return ()
-    table = paramiko.HostKeys(str(file))
+    table = paramiko.HostKeys()
+    for line in _read(file).splitlines():
+        _add(table, line.strip())
     found = [table.lookup(name) for name in names]
     keys = {key.asbytes(): key for entry in found if entry for key in entry.values()}
     return tuple(keys.values())
+
+
+def _add(table: Any, line: str) -> None:
+    """Add the keys of one line, as OpenSSH does: the first of a name and type counts, a line that cannot be read does not."""
+    from paramiko.hostkeys import HostKeyEntry  # noqa: PLC0415
+
+    if not line or line.startswith("#"):
+        return
+    try:
+        entry = HostKeyEntry.from_line(line)
+    except Exception:
+        return
+    for name in entry.hostnames if entry else ():
+        if entry.key.get_name() not in (table.lookup(name) or ()):
+            table.add(name, entry.key.get_name(), entry.key)
+
+
+def _read(file: Path) -> str:
+    """The text of a file in which a person may have written in any encoding. Raises SystemRefused."""
+    try:
+        return file.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise SystemRefused.of(error) from error
 
 
 def _line(name: str, key: paramiko.PKey) -> str:
@@ -81,10 +107,10 @@ def _line(name: str, key: paramiko.PKey) -> str:
 
 
 def _replace(file: Path, text: str) -> None:
-    if file.exists() and file.read_text(encoding="utf-8") == text:
+    if file.exists() and _read(file) == text:
         return
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    with os.fdopen(handle, "w") as stream:
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
         stream.write(text)
     Path(name).replace(file)

@@ -46,6 +46,7 @@ class NodeLock:
     settled: threading.Event = field(default_factory=threading.Event)
     held: bool = False
     error: SparkyardError | None = None
+    bug: Exception | None = None
 
     def keep(self, command: Command, lost: Callable[[str], None]) -> None:
         """Runs in a thread of its own for as long as the lock is held."""
@@ -55,6 +56,8 @@ class NodeLock:
         except SparkyardError as error:
             if not self.release.is_set():
                 self.error = error
+        except Exception as error:
+            self.bug = error
         if self.held and not self.release.is_set():
             lost(self.shell.node.name)
         self.settled.set()
@@ -110,6 +113,10 @@ class Locks:
         with ThreadPoolExecutor(len(new)) as pool:
             locks = list(pool.map(self._take, new))
         errors = [lock.error for lock in locks if lock.error]
+        for lock in locks:
+            if lock.bug:
+                self.release()
+                raise lock.bug
         refused = [error for error in errors if not isinstance(error, Unreachable)]
         if refused:
             self.release()

@@ -237,3 +237,13 @@ def test_a_dead_address_is_unreachable_with_the_line_to_try(server, keys) -> Non
     with pytest.raises(Unreachable, match="no ssh connection to") as caught:
         RemoteShell(node, keys).run(Command.of("true"))
     assert caught.value.next_step == f"ssh root@{server.address}"
+
+
+def test_a_shell_that_breaks_in_its_own_way_ends_the_wait_for_its_lock(server, keys) -> None:
+    class Broken(RemoteShell):
+        def run(self, command, **kwargs):
+            raise ZeroDivisionError
+
+    locks = Locks("invoke start", 0, lambda _node: None, threading.Event())
+    with pytest.raises(ZeroDivisionError):
+        locks.take([Broken(server.node(), keys)])

@@ -56,6 +56,20 @@ def verify(line: Line) -> None:
     verify(line)
 
 
+@task(
+    klass=LaneTask,
+    help={
+        "check-parity": "compare its prompts with those of the checkpoint's own encoder",
+        "encoding": "the encoder's folder on the head, if no checkpoint has one",
+    },
+)
+def template(line: Line, check_parity: bool = False, encoding: str = "") -> None:
+    """Show what the lane's edits of its chat template change, and place it on every node."""
+    from sparkyard.template_verb import template
+
+    template(line, check_parity, encoding)
+
+
 @task(klass=LaneTask)
 def stop(line: Line) -> None:
     """Stop what runs, on all nodes at once; logs are saved first."""
@@ -202,6 +216,7 @@ namespace = Collection(
     download,
     build,
     start,
+    template,
     verify,
     stop,
     restart,

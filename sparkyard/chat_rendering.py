@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,14 +43,18 @@ def environment() -> ImmutableSandboxedEnvironment:
     return made
 
 
+@functools.lru_cache(maxsize=8)
+def _compiled(source: str) -> jinja2.Template:
+    return environment().from_string(source)
+
+
 def render(source: str, messages: Sequence[Message], **names: Any) -> str:
     """The prompt that a template makes of a conversation, with the header of the answer.
 
     Raises Refused for whatever ends the template, its own refusals and errors inside of it alike.
     """
     try:
-        template = environment().from_string(source)
-        return template.render(messages=list(messages), add_generation_prompt=True, **names)
+        return _compiled(source).render(messages=list(messages), add_generation_prompt=True, **names)
     except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise Refused(f"{type(error).__name__}: {error}") from error
 

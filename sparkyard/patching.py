@@ -104,11 +104,11 @@ def _text(name: str, content: bytes) -> str:
         raise PatchRefused(f"patch {name}: the fetched text is not UTF-8: {error}") from error
 
 
-def difference(before: bytes, after: bytes, path: str) -> tuple[str, ...]:
-    """A unified diff of two texts, without line ends; a text that is not UTF-8 is shown with what could be read."""
+def difference(before: bytes, after: bytes, path: str, lines: int | None = DIFF_LINES) -> tuple[str, ...]:
+    """A unified diff of two texts, without line ends, cut to ``lines``; what is not UTF-8 is shown as far as it can be read."""
     old, new = (part.decode(errors="replace").splitlines() for part in (before, after))
     found = list(difflib.unified_diff(old, new, f"{path} (expected)", f"{path} (found)", n=2, lineterm=""))
     if not found and before != after:
         found = ["they differ in line ends or in the end of the last line"]
-    left = len(found) - DIFF_LINES
-    return (*found[:DIFF_LINES], *((f"… {left} more lines",) if left > 0 else ()))
+    left = len(found) - lines if lines else 0
+    return (*found[:lines], *((f"… {left} more lines",) if left > 0 else ()))

@@ -7,6 +7,7 @@ from pathlib import Path
 from sparkyard.errors import UsageError
 from sparkyard.events import Event
 from sparkyard.line import Line
+from sparkyard.rendered import RenderedLane
 from sparkyard.tables import finding
 
 
@@ -18,13 +19,22 @@ def show(line: Line, *, sources: bool = False) -> None:
     lane = line.lane
     rendered = line.rendered(lane)
     _heading(line, f"lane {lane.name}: {lane.recipe.title}")
-    found = showing.sources(lane) if sources else showing.sections(lane, rendered, known_lock(lane))
+    told = _parity(line, rendered)
+    found = showing.sources(lane) if sources else showing.sections(lane, rendered, known_lock(lane), told)
     for section in found:
         _heading(line, section.title)
         for row in section.rows:
             line.emit(finding(section.table, {"section": section.title, **row}))
     if not sources:
         _say_unlocked(line, rendered.unlocked)
+
+
+def _parity(line: Line, rendered: RenderedLane) -> str:
+    """What is known of the prompts of the lane's chat template."""
+    from sparkyard.parity_record import standing  # noqa: PLC0415
+
+    patched = {patch.patched for patch in rendered.patches if patch.name == "template"}
+    return standing(line.folders.state, rendered.lane, next(iter(patched), "")) if patched else ""
 
 
 def render(line: Line, out: str | None) -> None:

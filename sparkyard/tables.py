@@ -24,6 +24,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "adopt": ("checkpoint", "file", "bytes", "result"),
     "lock": ("pin", "asked", "found", "amount"),
     "lock-files": ("checkpoint", "file", "bytes", "content"),
+    "template": ("text", "pristine", "patched"),
+    "parity": ("conversation", "result", "why"),
     "init": ("file", "result"),
     "lab": ("node", "address", "link", "state"),
 }

@@ -19,8 +19,10 @@ BLANK = "\n\n"
 
 TOOLS = (
     "## Tools",
-    (f"""You have access to a set of tools to help answer the user's question. You can invoke tools by writing a "<{MARK} calls>" """
-    "block like the following:"),
+    (
+        f"""You have access to a set of tools to help answer the user's question. You can invoke tools by writing a "<{MARK} calls>" """
+        "block like the following:"
+    ),
     f"""<{MARK} calls>
 <{MARK} invoke name="$TOOL_NAME">
 <{MARK} parameter name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</{MARK} parameter>
@@ -30,10 +32,14 @@ TOOLS = (
 ...
 </{MARK} invoke>
 </{MARK} calls>""",
-    ("""String parameters should be specified as is and set `string="true"`. For all other types (numbers, booleans, arrays, objects), """
-    """pass the value in JSON format and set `string="false"`."""),
-    ("If thinking_mode is enabled (triggered by <think>), you MUST output your complete reasoning inside <think>...</think> "
-    "BEFORE any tool calls or final response."),
+    (
+        """String parameters should be specified as is and set `string="true"`. For all other types (numbers, booleans, arrays, objects), """
+        """pass the value in JSON format and set `string="false"`."""
+    ),
+    (
+        "If thinking_mode is enabled (triggered by <think>), you MUST output your complete reasoning inside <think>...</think> "
+        "BEFORE any tool calls or final response."
+    ),
     "Otherwise, output directly after </think> with tool calls or final response.",
     "### Available Tool Schemas",
     "{schemas}",

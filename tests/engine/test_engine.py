@@ -189,3 +189,10 @@ def test_secrets_never_show_in_output(around: Surroundings) -> None:
     assert running.run(Plan("build", "lab", (step,))) == 0
     lines = [e.data["line"] for e in heard.of("step-output")]
     assert lines == ["key is ********"]
+
+
+def test_a_change_whose_actions_are_not_known_yet_is_pending_under_check(around: Surroundings) -> None:
+    step = verdict_step("spark-1", "template", Verdict("change", "the text is not fetched yet"), noun="file")
+    runner, heard = engine(around, check=True)
+    assert runner.run(Plan("build", "T", (step,))) == 6
+    assert [event.type for event in heard.of("step-would-change")] == ["step-would-change"]

@@ -90,7 +90,8 @@ class Engine:
 
     def _ask(self, step: Step) -> Answers:
         """Ask one step's questions; what was discovered on its node earlier in this line still holds."""
-        return self._with_discovered(ask(self._around, step.node, step.questions))
+        others = {node: ask(self._around, node, questions) for node, questions in step.also.items()}
+        return replace(self._with_discovered(ask(self._around, step.node, step.questions)), others=others)
 
     def _with_discovered(self, answers: Answers) -> Answers:
         own = {**self._discovered.get(answers.node, {}), **answers.discovered}
@@ -109,7 +110,7 @@ class Engine:
 
     def _judge_all(self, walk: Walk) -> dict[str, Verdict]:
         reached = [step for step in walk.plan.steps if step.node not in walk.unreachable]
-        return {step.id: judged(step, walk.answers[step.node]) for step in reached}
+        return {step.id: judged(step, walk.seen(step)) for step in reached}
 
     def _refused(self, walk: Walk, verdicts: Mapping[str, Verdict]) -> bool:
         """Whether something found by asking alone forbids to begin; it is shown then, all of it at once."""
@@ -258,7 +259,7 @@ class Engine:
     def _fresh(self, walk: Walk, step: Step) -> Answers:
         """The node's answers, asked again if anything has been changed since."""
         if not step.questions or walk.stamps[step.node] == walk.generation:
-            return walk.answers[step.node]
+            return walk.seen(step)
         return self._ask(step)
 
     def _undo(self, walk: Walk) -> None:

@@ -37,12 +37,13 @@ class Answers:
     """All answers of one node, from one round trip, plus what was discovered on it.
 
     ``discovered`` holds ``home`` always, and whatever preflight finds (``gid``, ``hcas``, free ports); what other nodes told
-    stands there with their names (``home@spark-2``).
+    stands there with their names (``home@spark-2``). ``others`` holds the answers of other nodes that a step asks (``Step.also``).
     """
 
     node: str
     given: Mapping[Question, Answer] = field(default_factory=dict)
     discovered: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, Answers] = field(default_factory=dict)
 
     def of(self, question: Question) -> Answer:
         """The answer. Raises CouldNotCheck when there is none or it was cut short."""
@@ -112,6 +113,8 @@ class Step:
         judge: pure; may raise CouldNotCheck.
         needs: ids of steps that must be right before.
         recheck: ask again after acting (False for steps whose action is itself the proof, such as verify requests).
+        also: questions to other nodes, whose answers the judge finds in ``answers.others`` (not there when that node is not
+            part of the plan): for what must be the same on both.
         together: a name shared by steps that are right only together (the ranks of a lane). When one of them would change,
             each that has ``again`` is judged by what ``again`` makes of the answers at that moment.
     """
@@ -126,6 +129,11 @@ class Step:
     recheck: bool = True
     together: str = ""
     again: Callable[[Answers], Judge] | None = None
+    also: Mapping[str, tuple[Question, ...]] = field(default_factory=dict)
+
+    def asks(self, node: str) -> tuple[Question, ...]:
+        """What it asks a node, its own or another one."""
+        return (*(self.questions if node == self.node else ()), *self.also.get(node, ()))
 
     @property
     def id(self) -> str:
@@ -151,7 +159,7 @@ class Plan:
 
     def questions(self, node: str) -> tuple[Question, ...]:
         """Every question for a node, each once."""
-        return tuple(dict.fromkeys(q for step in self.steps if step.node == node for q in step.questions))
+        return tuple(dict.fromkeys(q for step in self.steps for q in step.asks(node)))
 
     def chosen(self, nodes: Sequence[str], nouns: Sequence[str]) -> Plan:
         """The plan cut to some nodes and nouns (``--limit``, ``--only``); needs that are cut away are dropped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkyard.actions import (
@@ -15,7 +15,7 @@ from sparkyard.actions import (
     WaitMemory,
     WaitReady,
 )
-from sparkyard.plan import Answers, Plan
+from sparkyard.plan import Answers, Plan, Step
 
 READS = (Request, WaitReady)
 """Actions after which every answer of a node is still true. A proof is none: it writes the ledger and may throw a file away."""
@@ -51,6 +51,12 @@ class Walk:
     unreachable: set[str] = field(default_factory=set)
     started: set[tuple[str, str]] = field(default_factory=set)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def seen(self, step: Step) -> Answers:
+        """The answers of the step's node, and of the others that it asks, as far as they are part of the plan."""
+        own = self.answers[step.node]
+        others = {node: self.answers[node] for node in step.also if node in self.answers}
+        return replace(own, others=others) if others else own
 
 
 def settled(walk: Walk, need: str) -> bool:

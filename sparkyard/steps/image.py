@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sparkyard.actions import BuildImage, Run, ShipImage
-from sparkyard.command import Command
+from sparkyard.command import Command, fill
 from sparkyard.docker_words import BUILD_LABEL
 from sparkyard.facts import CONTAINERS, ImageFact, containers, image, image_question
 from sparkyard.model import Lane, Node
-from sparkyard.plan import Answers, Step, Verdict
+from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedImage, RenderedLane
+from sparkyard.steps import source
 from sparkyard.system import SYSTEM, System, system
 
 BESIDE = 8 << 30
@@ -19,27 +20,50 @@ MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def build_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
-    """The head's step (build or pull), then one a worker that ships the image there."""
+    """The head's steps (git sources, then build or pull), then one a worker that ships the image there."""
     wanted = rendered.image
-    head = _built(wanted, lane.head) if wanted.mark else _pulled(wanted, lane.head)
-    return (head, *(_shipped(wanted, node, head.id) for node in lane.workers))
+    ours = _built(wanted, lane.head) if wanted.mark else (_pulled(wanted, lane.head),)
+    shipped = (_shipped(wanted, node, lane.head, ours[-1].id) for node in lane.workers)
+    return (*ours, *shipped)
 
 
-def _built(wanted: RenderedImage, node: Node) -> Step:
+def _built(wanted: RenderedImage, node: Node) -> tuple[Step, ...]:
     asked = image_question(wanted.reference)
+    base = (image_question(wanted.local_base),) if wanted.local_base else ()
+
+    def missing(answers: Answers) -> str:
+        return difference(wanted, image(answers, asked), system(answers))
 
     def judge(answers: Answers) -> Verdict:
-        reason = difference(wanted, image(answers, asked), system(answers))
+        reason = missing(answers)
         if not reason:
             return Verdict("ok", f"{wanted.reference} is built", data={"build": wanted.mark})
-        blocked = _no_room(wanted, answers)
+        blocked = _no_base(wanted, answers) or _no_room(wanted, answers)
         if blocked:
             return blocked
-        build = BuildImage(wanted.reference, Command(wanted.words), wanted.context)
-        return Verdict("change", f"{wanted.reference} {reason}", (build,))
+        build = _build(wanted, answers)
+        return Verdict("change", f"{wanted.reference} {reason}", (*source.context(wanted, answers), build))
 
-    return Step(
-        "image", wanted.name, node.name, f"image {wanted.name}: build", judge, (SYSTEM, CONTAINERS, asked)
+    first = source.source_steps(wanted, node, lambda answers: not missing(answers), (SYSTEM, asked))
+    title, questions = f"image {wanted.name}: build", (SYSTEM, CONTAINERS, asked, *base)
+    needs = tuple(step.id for step in first)
+    return (*first, Step("image", wanted.name, node.name, title, judge, questions, needs))
+
+
+def _build(wanted: RenderedImage, answers: Answers) -> BuildImage:
+    """The build, the head's home filled in where the context lies below it."""
+    command = Command(wanted.words).filled(answers.discovered)
+    return BuildImage(wanted.reference, command, fill(wanted.context, answers.discovered))
+
+
+def _no_base(wanted: RenderedImage, answers: Answers) -> Verdict | None:
+    """Blocked when a base that comes from no registry is not here: Docker would look for it on Docker Hub."""
+    if not wanted.local_base or image(answers, image_question(wanted.local_base)) is not None:
+        return None
+    return Verdict(
+        "blocked",
+        f"the base image {wanted.local_base} is not on this machine, and its name has no registry in it",
+        next_step="bring it here (the lab's: invoke lab.up), or write the registry too: docker.io/library/NAME:TAG",
     )
 
 
@@ -75,12 +99,14 @@ def _pulled(wanted: RenderedImage, node: Node) -> Step:
     return Step("image", wanted.name, node.name, f"image {wanted.name}: pull", judge, (SYSTEM, asked))
 
 
-def _shipped(wanted: RenderedImage, node: Node, head: str) -> Step:
+def _shipped(wanted: RenderedImage, node: Node, head: Node, built: str) -> Step:
     asked = image_question(wanted.reference)
 
     def judge(answers: Answers) -> Verdict:
         fact = image(answers, asked)
-        reason = difference(wanted, fact, system(answers))
+        reason = difference(wanted, fact, system(answers)) or other_layers(
+            asked, fact, answers.others.get(head.name)
+        )
         if reason:
             action = ShipImage(wanted.reference, node.link.address)
             return Verdict("change", f"{wanted.reference} {reason}", (action,))
@@ -88,7 +114,17 @@ def _shipped(wanted: RenderedImage, node: Node, head: str) -> Step:
         return Verdict("ok", f"{wanted.reference} is there", data={"layers": layers})
 
     title = f"image {wanted.name}: ship"
-    return Step("image", wanted.name, node.name, title, judge, (SYSTEM, asked), needs=(head,))
+    also = {head.name: (asked,)}
+    return Step("image", wanted.name, node.name, title, judge, (SYSTEM, asked), needs=(built,), also=also)
+
+
+def other_layers(asked: Question, fact: ImageFact | None, there: Answers | None) -> str:
+    """How a worker's image differs in content from the head's of the same name; empty when it does not, or when the head was not asked."""
+    ours = image(there, asked) if there is not None else None
+    if ours is None or fact is None or ours.layers == fact.layers:
+        return ""
+    same = len(set(ours.layers) & set(fact.layers))
+    return f"has other content than the head's: {same} of its {len(fact.layers)} layers are the same"
 
 
 def difference(wanted: RenderedImage, fact: ImageFact | None, facts: System) -> str:

@@ -128,11 +128,12 @@ def change(line: Line, target: Lane, old: Sequence[Lane], verb: str) -> None:
         if new.rendered.checks:
             checks = checking.verify_steps(target, new.rendered)
             line.run(Plan("verify", target.name, checks), new.rendered.secrets)
-    except LineEnded as ended:
+    except SparkyardError as ended:
         if not left or line.around.interrupted.is_set():
             _tell_ended(line, new, left)
             raise
-        _put_back(line, new, left, _failure(line, mark), ended)
+        why = _failure(line, mark) if isinstance(ended, LineEnded) else ended.message
+        _put_back(line, new, left, why, ended)
     if verb == "revert":
         _put_texts_back(line, left)
 
@@ -186,7 +187,7 @@ def _failure(line: Line, mark: int) -> str:
     return next((f"{e.node}: {e.message}" for e in line.events[mark:] if e.type in bad), "it did not verify")
 
 
-def _put_back(line: Line, new: Side, left: Sequence[Side], failure: str, ended: LineEnded) -> None:
+def _put_back(line: Line, new: Side, left: Sequence[Side], failure: str, ended: SparkyardError) -> None:
     """Stop what is left of the new lane, start the old ones again, tell both stories. Raises LineEnded with status 1."""
     names = ", ".join(side.name for side in left)
     line.say(f"lane {new.name} does not serve: {failure}")
@@ -199,7 +200,7 @@ def _put_back(line: Line, new: Side, left: Sequence[Side], failure: str, ended: 
             line.run(
                 start_plan(line, side.lane, side.rendered, "start"), side.rendered.secrets, side.rendered
             )
-    except (LineEnded, SparkyardError) as error:
+    except SparkyardError as error:
         why = _failure(line, mark) if isinstance(error, LineEnded) else error.message
         line.say(
             f"lane {names} could not be put back either: {why}",

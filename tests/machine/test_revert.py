@@ -265,3 +265,24 @@ def test_purge_removes_the_lane_but_nothing_that_the_kit_needs(lab: Lab, typist:
         names = {path.name for path in (lab.own(node) / DATA / "models").iterdir()}
         assert "sparkyard-lab--gemma3-270m-q4" not in names
         assert "LibertAIDAI--DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw" in names
+
+
+def test_lane_a_goes_its_template_is_pristine_and_it_comes_back(lab: Lab, typist: Typist) -> None:
+    typist.ok("download", "build", "start", "--lane=A", "--yes")
+    texts = [lab.own(node) / DATA / "lanes" / "A" / "chat_template.jinja" for node in NODES]
+    edited = [text.read_bytes() for text in texts]
+    first = typist.ok("revert", "--yes", "--lane=A")
+    assert running(lab) == KIT
+    assert results(first) == ["pass"] * 4
+    pristine = kit_repo.files()["files/chat_template.jinja"]
+    assert [text.read_bytes() for text in texts] == [pristine, pristine]
+    assert typist.ok("revert", "--lane=A").changed() == {"spark-1": 0, "spark-2": 0}
+    faults.hub_requests(forget=True)
+    back = typist.ok("switch", "--lane=A", "--yes")
+    assert [text.read_bytes() for text in texts] == edited
+    assert faults.hub_requests() == []
+    assert not [e for e in back.of("step-changed") if e["step"].split(":")[0] in ("image", "checkpoint")]
+    assert sorted(name for names in running(lab).values() for name in names) == [
+        "sparkyard-A-rank-0",
+        "sparkyard-A-rank-1",
+    ]

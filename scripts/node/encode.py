@@ -34,9 +34,11 @@ def encoded(encoder, case):
 def main():
     spec = importlib.util.spec_from_file_location("encoder", sys.argv[1])
     encoder = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = encoder  # where dataclasses look for their module
+    answer, sys.stdout = sys.stdout, sys.stderr  # whatever an encoder prints is no answer
     spec.loader.exec_module(encoder)
     cases = json.load(sys.stdin)
-    json.dump([encoded(encoder, case) for case in cases], sys.stdout)
+    json.dump([encoded(encoder, case) for case in cases], answer)
 
 
 if __name__ == "__main__":

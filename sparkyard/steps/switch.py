@@ -118,7 +118,11 @@ def _purge_folder(lane: Lane, node: Node, noun: str, name: str, paths: tuple[str
             return Verdict("ok", f"no {filled[0]}")
         words = f"{filled[0]} on {node.name}"
         remove = Run(f"remove {filled[0]}", Command.of("rm", "-rf", "--", *filled, timeout=600))
-        return Verdict("change", words, (remove,), destroys=words)
+        above = filled[0].rpartition("/")[0]
+        tidy = Run(
+            f"remove {above} if it is empty", Command.of("rmdir", "--ignore-fail-on-non-empty", "--", above)
+        )
+        return Verdict("change", words, (remove, tidy), destroys=words)
 
     title = f"lane {lane.name}: remove {name if noun == 'checkpoint' else 'its own folder'}"
     return Step(noun, f"purge-{name}", node.name, title, judge, (CONTAINERS, asked))

@@ -55,8 +55,8 @@ class Keys:
 
     def record(self, node: Node, keys: Iterable[paramiko.PKey]) -> None:
         """Trust exactly these keys for a node from now on."""
-        old = _read(self.own_file).splitlines(keepends=True) if self.own_file.exists() else []
-        kept = [line for line in old if line.split(" ", 1)[0] != node.name]
+        old = _read(self.own_file).split("\n") if self.own_file.exists() else []
+        kept = [f"{line}\n" for line in old if line and line.split(" ", 1)[0] != node.name]
         _replace(self.own_file, "".join([*kept, *(_line(node.name, key) for key in keys)]))
 
 

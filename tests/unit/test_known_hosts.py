@@ -48,6 +48,13 @@ def test_recording_a_key_keeps_what_others_wrote(tmp_path):
     assert (tmp_path / "known_hosts").read_bytes() == damage + LINE.encode()
 
 
+def test_a_key_is_recorded_in_a_file_whose_last_line_has_no_end(tmp_path):
+    trusted = keys(tmp_path, b"# edited by hand")
+    trusted.record(sample.node(1), (KEY,))
+    assert [key.asbytes() for key in trusted.of(sample.node(1))] == [KEY.asbytes()]
+    assert (tmp_path / "known_hosts").read_text() == f"# edited by hand\n{LINE}"
+
+
 def test_a_damaged_merged_file_is_written_anew(tmp_path):
     trusted = keys(tmp_path, LINE.encode())
     trusted.merged_file.write_bytes(b"\xbe\xff")

@@ -23,7 +23,12 @@ def seconds(words: list[str], environment: dict[str, str] | None = None) -> floa
     """How long a command takes that must succeed."""
     began = time.perf_counter()
     done = subprocess.run(
-        words, cwd=PROJECT, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
+        words,
+        cwd=PROJECT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise SystemExit(f"{words}: status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -45,8 +50,19 @@ def main() -> None:
     models = f"{place.common}/home/.local/share/sparkyard/models"
     ours = [str(binaries / "invoke"), "download", "build", "start", "--lane=lab", f"--inventory={inventory}"]
     alias = '{"ansible_ssh_common_args": "-o HostKeyAlias={{ inventory_hostname }}"}'
-    theirs = [str(binaries / "ansible-playbook"), "-i", f"{inventory}/hosts.yml", "-e", alias, "benchmarks/noop.yml"]
-    quiet = {"MODELS": models, "ANSIBLE_HOST_KEY_CHECKING": "True", "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3"}
+    theirs = [
+        str(binaries / "ansible-playbook"),
+        "-i",
+        f"{inventory}/hosts.yml",
+        "-e",
+        alias,
+        "benchmarks/noop.yml",
+    ]
+    quiet = {
+        "MODELS": models,
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
+    }
     mine = median("sparkyard download build start, nothing to do", list(lab.enter_words("spark-1", ours)))
     other = median("ansible-playbook, the same checks", list(lab.enter_words("spark-1", theirs)), quiet)
     print(f"ratio {mine / other:.3f} (budget: at most 0.1)")

@@ -1,8 +1,9 @@
 """An empty tasks file: the floor of every invoke line."""
 
-from invoke import task
+from invoke.context import Context
+from invoke.tasks import task
 
 
 @task
-def nothing(_context):
+def nothing(_context: Context) -> None:
     """Nothing."""

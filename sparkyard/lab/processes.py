@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -81,11 +82,9 @@ def cgroup_pids(name: str) -> set[int]:
     """Processes below a cgroup, in any hierarchy."""
     pids: set[int] = set()
     for folder in cgroup_folders(name):
-        for file in folder.rglob("cgroup.procs"):
-            try:
-                pids.update(int(pid) for pid in file.read_text().split())
-            except OSError:  # the cgroup went away while we looked, or holds threads only
-                continue
+        for part, _folders, _files in os.walk(folder):  # passes over what goes away while it looks
+            with contextlib.suppress(OSError):  # gone since, or holds threads only
+                pids.update(int(pid) for pid in Path(part, "cgroup.procs").read_text().split())
     return pids
 
 
@@ -94,7 +93,8 @@ def remove_cgroup(name: str) -> None:
     for folder in cgroup_folders(name):
         inside = [Path(root) for root, _, _ in os.walk(folder, topdown=False)]
         for part in inside:
-            part.rmdir()
+            with contextlib.suppress(FileNotFoundError):
+                part.rmdir()
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> None:

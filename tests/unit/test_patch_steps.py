@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkyard import drift
 from sparkyard.actions import WriteFile
 from sparkyard.errors import ConfigError
 from sparkyard.lock import Lock, LockedFile
@@ -115,3 +116,17 @@ def test_hashes_come_from_the_recipe_or_else_from_the_lock():
 def test_paths_that_cannot_be(path, words):
     with pytest.raises(ConfigError, match=words):
         render_lane(lane(path), {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (there(TEXT.patched), ()),
+        (there(TEXT.pristine), (f"edited text {PATH} is pristine",)),
+        (there(b"mine"), (f"edited text {PATH} is neither pristine nor patched",)),
+        (MISSING, (f"edited text {PATH} is missing",)),
+    ],
+)
+def test_status_tells_what_lies_there(answer, words):
+    (asked,) = (q for q in drift.status_questions(RENDERED, "spark-1") if "text.txt" in "".join(q.arguments))
+    assert drift._patches_drift(RENDERED, raw.answers(raw.HEAD, {asked: answer})) == words

@@ -214,6 +214,7 @@ def test_another_setting_starts_it_anew_after_a_yes():
 
 def test_the_clone_is_brought_to_its_commit():
     (step,) = clone.clone_steps(LANE, RENDERED)
+    assert KIT is not None
     assert step.judge(asked(HEAD)).state == "ok"
     missing = step.judge(asked(HEAD, clone_=NO_CLONE))
     assert [type(action) for action in missing.actions] == [GitFetch, Run]

@@ -32,7 +32,7 @@ def test_a_table_folds_its_long_values_and_leaves_out_empty_columns():
 
 
 def test_words_are_broken_only_where_nothing_else_is_left_and_then_behind_a_separator():
-    rows = [
+    rows: list[dict[str, object]] = [
         {"name": "rank_cache_readers", "value": 32, "source": "chosen", "about": "threads that read " * 5},
         {
             "name": "model",

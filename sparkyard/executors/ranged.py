@@ -32,7 +32,11 @@ TIMEOUT = httpx2.Timeout(connect=10, read=60, write=60, pool=None)
 
 
 class Passing(Exception):
-    """The server or the network failed in a way that may pass."""
+    """The server or the network failed in a way that may pass; ``status`` is the server's, 0 when there was no answer."""
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 @dataclass
@@ -163,7 +167,7 @@ class Download:
         failures = 0
         while at < end:
             self._wait_turn()
-            before, why = at, "the answer ended too soon"
+            before, why, status = at, "the answer ended too soon", 0
             try:
                 for data in self._body(client, job.part.file, at, end):
                     job.part.write(at, data)
@@ -171,17 +175,17 @@ class Download:
                     self._count(len(data))
             except (Passing, httpx2.TransportError) as error:
                 self.look()
-                why = str(error) or type(error).__name__
+                why, status = str(error) or type(error).__name__, getattr(error, "status", 0)
             failures = 1 if at > before else failures + 1
             if at < end:
-                self._again(failures, job.part.file, why)
+                self._again(failures, job.part.file, why, status)
 
-    def _again(self, failures: int, file: RemoteFile, why: str) -> None:
+    def _again(self, failures: int, file: RemoteFile, why: str, status: int) -> None:
         if why == RATE_LIMIT and failures < RATE_LIMIT_TRIES:
             return
         if failures >= self.patience.tries:
             refusal = Refusal(self.manifest.repo, self.manifest.commit, self.hub.endpoint, token=False)
-            raise refusal.no_network(f"{file.path}: {why}")
+            raise refusal.by_status(status, None) if status else refusal.no_network(f"{file.path}: {why}")
         pause = self.patience.pause(failures)
         self.say(f"{file.path}: {why}; goes on in {pause:g} s from where it is")
         self._sleep(pause)
@@ -208,9 +212,9 @@ class Download:
         status = response.status_code
         if status == 429:
             self._hold(told_to_wait(response.headers))
-            raise Passing(RATE_LIMIT)
+            raise Passing(RATE_LIMIT, status)
         if status >= 500:
-            raise Passing(f"the hub answered {status}")
+            raise Passing(f"the hub answered {status}", status)
         span = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+)", response.headers.get("Content-Range", ""))
         total = int(span.group(2)) if span else int(response.headers.get("Content-Length", file.size))
         if status in (200, 206, 416) and total != file.size:

@@ -70,7 +70,8 @@ def refuse_from_inside(verb: str) -> None:
         )
 
 
-def _claim(place: Place) -> None:
+def _refuse_unfit(place: Place) -> None:
+    """Before anything is made: a path that sockets or programs could not bear."""
     if len(str(place.folder)) > MOST_PATH:
         raise LabError(
             f"{place.folder} is too long a path for the sockets in it", next_step="set SPARKYARD_LAB"
@@ -80,6 +81,9 @@ def _claim(place: Place) -> None:
             f"{place.folder}: a lab's path has no spaces, commas, colons or percent signs",
             next_step="set SPARKYARD_LAB",
         )
+
+
+def _claim(place: Place) -> None:
     if not place.marker.exists():
         if any(place.folder.iterdir()):
             raise LabError(f"{place.folder} holds files and is not a lab; nothing was changed",
@@ -96,6 +100,7 @@ def up(place: Place, count: int, report: Report, *, trust: bool, base: bool) -> 
     require_programs()
     if not 1 <= count <= MOST_NODES:
         raise LabError(f"a lab has 1 to {MOST_NODES} nodes, not {count}", next_step="invoke lab.up --nodes=2")
+    _refuse_unfit(place)
     with alone(place):
         _claim(place)
         tars = prepare(place, report, base=base)

@@ -287,6 +287,18 @@ def refused(project):
     return f"{event.message} {event.data}"
 
 
+@pytest.mark.parametrize(
+    ("faults", "says"),
+    [({"busy": -1, "retry_after": 0.01}, "limits the rate (429)"), ({"errors": -1}, "answered 500 for")],
+)
+def test_a_hub_that_answers_is_never_called_no_network(hub, project, faults, says):
+    project.manifests()
+    hub.faults.set(**faults)
+    said = refused(project)
+    assert says in said
+    assert "no network" not in said
+
+
 def test_wrong_bytes_twice_end_the_run_and_leave_no_such_file(hub, project):
     hub.faults.set(wrong=("model.safetensors",))
     assert "model.safetensors: content differs" in refused(project)

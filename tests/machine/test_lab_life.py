@@ -14,6 +14,7 @@ import pytest
 
 from sparkyard import lab
 from sparkyard.lab import faults
+from sparkyard.lab.errors import LabError
 from sparkyard.lab.processes import cgroup_folders
 
 pytestmark = pytest.mark.machine
@@ -158,3 +159,13 @@ def test_without_root_it_says_the_line_to_type(other_lab: Path, monkeypatch: pyt
         lab.up(1, quiet)
     monkeypatch.undo()
     assert not other_lab.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("a" * 80, "too long a path"), ("with space", "has no spaces, commas")]
+)
+def test_a_path_that_no_lab_can_have_is_refused_before_it_is_made(monkeypatch, tmp_path, name, says):
+    monkeypatch.setenv("SPARKYARD_LAB", str(tmp_path / name))
+    with pytest.raises(LabError, match=says):
+        lab.up(1, quiet)
+    assert not (tmp_path / name).exists()

@@ -14,6 +14,7 @@ from sparkyard.plan import Answers, Question
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps.files import question
 from sparkyard.steps.image import difference
+from sparkyard.steps.patch import question as patch_question
 from sparkyard.steps.service import moved
 from sparkyard.system import SYSTEM, system
 
@@ -49,7 +50,8 @@ class RankState:
 def status_questions(rendered: RenderedLane, node: str) -> tuple[Question, ...]:
     """What to ask a node for its status."""
     files = (question(each) for each in rendered.files_of(node))
-    return (SYSTEM, CONTAINERS, image_question(rendered.image.reference), *files)
+    texts = (patch_question(each) for each in rendered.patches if each.node == node)
+    return (SYSTEM, CONTAINERS, image_question(rendered.image.reference), *files, *texts)
 
 
 def rank_states(rendered: RenderedLane, answers: Mapping[str, Answers]) -> tuple[RankState, ...]:
@@ -77,6 +79,7 @@ def _state(rendered: RenderedLane, wanted: Container, answers: Answers | None) -
         drift=(
             *_container_drift(fact, wanted, answers),
             *_files_drift(rendered, answers),
+            *_patches_drift(rendered, answers),
             *_image_drift(rendered, fact, answers),
         ),
         trouble=_trouble(fact, rendered.lane),
@@ -131,6 +134,24 @@ def _files_drift(rendered: RenderedLane, answers: Answers) -> tuple[str, ...]:
             found.append(f"file {path} has other content")
         elif fact.mode & 0o7777 != each.mode:
             found.append(f"file {path} has mode {fact.mode:04o}, not {each.mode:04o}")
+    return tuple(found)
+
+
+def _patches_drift(rendered: RenderedLane, answers: Answers) -> tuple[str, ...]:
+    """Edited texts of a node that are not what was locked."""
+    found: list[str] = []
+    for each in (patch for patch in rendered.patches if patch.node == answers.node and patch.patched):
+        path = fill(each.path, answers.discovered)
+        try:
+            fact = file(answers, patch_question(each))
+        except CouldNotCheck as error:
+            found.append(f"could not check {path}: {error.message}")
+            continue
+        if fact.kind != "regular":
+            found.append(f"edited text {path} is {fact.kind}")
+        elif fact.sha256 != each.patched:
+            stands = "pristine" if fact.sha256 == each.pristine else "neither pristine nor patched"
+            found.append(f"edited text {path} is {stands}")
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from sparkyard.errors import StepFailed, UsageError
@@ -32,13 +33,14 @@ def lock(line: Line, refresh: bool) -> None:
     found = resolver(line, lane).lock(every_key(lane))
     show(line, found)
     moved = tuple(differences(known, found))
+    forgotten = refresh and bool(known.files)
     if moved and not refresh:
         raise StepFailed(
             f"{len(moved)} pin{'s are' if len(moved) > 1 else ' is'} not what the lock says; nothing was written",
             details=moved,
             next_step=f"find out why; to take what is there now: invoke lock --lane={lane.name} --refresh",
         )
-    if not moved and found.over(known) == known:
+    if not moved and not forgotten and found.over(known) == known:
         line.say(f"the lock of lane {lane.name} holds; nothing was changed")
     elif line.options.check:
         line.say(f"would write {own_lock_path(lane)}", details=list(moved))
@@ -46,8 +48,10 @@ def lock(line: Line, refresh: bool) -> None:
     else:
         line.say(f"{own_lock_path(lane)} is to be written", details=list(moved))
         agreed(line, lane)
-        keep(lane, found)
+        keep(lane, found, refresh=refresh)
         line.say(f"wrote {own_lock_path(lane)}")
+        if forgotten:
+            line.say("the hashes of edited texts were forgotten: the next build fetches and locks them anew")
 
 
 def every_key(lane: Lane) -> tuple[str, ...]:
@@ -86,10 +90,14 @@ def completed(lane: Lane, known: Lock, resolver: Resolver, agree: Agree, say: Ca
     return found.over(known)
 
 
-def keep(lane: Lane, found: Lock) -> Path:
-    """Write what was found into the person's lock, over what it held for the same pins."""
+def keep(lane: Lane, found: Lock, *, refresh: bool = False) -> Path:
+    """Write what was found into the person's lock, over what it held for the same pins.
+
+    ``refresh`` forgets the hashes of edited texts, which follow from the recipe's edits and are locked by the next fetch.
+    """
     path = own_lock_path(lane)
-    write_lock(path, found.over(read_lock(path) or Lock()))
+    held = read_lock(path) or Lock()
+    write_lock(path, found.over(replace(held, files={}) if refresh else held))
     return path
 
 

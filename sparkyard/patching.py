@@ -92,7 +92,7 @@ def patched(name: str, fetched: bytes, edits: Sequence[EditSpec], known: Known) 
         raise PatchRefused(
             f"patch {name}: the edits make another text than the locked one: sha256 {digest(made)}, "
             f"expected {known.patched}",
-            next_step="if the recipe's edits were changed on purpose: invoke lock",
+            next_step="if the recipe's edits were changed on purpose: invoke lock --refresh",
         )
     return Patched(name, fetched, made, Known(got, digest(made)))
 

@@ -69,7 +69,8 @@ offered() {
 # header_fault FILE: how far a safetensors file's header is from ending the file, in words.
 header_fault() {
     header_size=$(stat -L -c %s "$1") || return 0
-    header_length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    header_length=$(od -An -tu8 -N8 "$1") || return 0
+    header_length=$(printf %s "$header_length" | tr -d ' ')
     if [ "${#header_length}" -gt 9 ] || [ "${header_length:-0}" -lt 2 ] || [ "$((8 + header_length))" -gt "$header_size" ]; then
         printf 'does not begin as a safetensors file'
         return 0

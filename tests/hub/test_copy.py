@@ -260,7 +260,7 @@ def test_without_python_the_node_proves_with_openssl_or_sha256sum(project, serve
     project.run()
     root = tmp_path / "few"
     root.mkdir()
-    tools = "sh find stat cat mkdir tr touch grep sort wc mktemp mv rm sync chmod cp ln dirname base64 head setsid sleep kill env id uname timeout printf rsync sed sha256sum sha1sum ip"
+    tools = "sh find stat cat mkdir tr touch grep sort wc mktemp mv rm sync chmod cp ln dirname base64 head setsid sleep kill env id uname timeout printf rsync sed sha256sum sha1sum ip od tail cut"
     for tool in tools.split():
         if real := shutil.which(tool):
             (root / tool).symlink_to(real)

@@ -14,7 +14,7 @@ from sparkyard.actions import GitTree, MakeContext
 from sparkyard.errors import StepFailed
 from sparkyard.executors.git import git_tree, make_context
 from sparkyard.lab.hub import Hub
-from sparkyard.lock import LockedGit
+from sparkyard.lock import Lock, LockedFile, LockedGit, read_lock
 from sparkyard.recipe import BuildSpec, GitSpec, Source
 from sparkyard.resolve import gaps, known_lock, own_lock_path
 from sparkyard.resolving import Resolver
@@ -303,3 +303,14 @@ def test_only_pins_that_are_not_whole_need_a_yes(project, engine):
     known = known_lock(project.lane)
     assert list(locking.uncertain(known)) == ["checkpoints.small"]
     assert own_lock_path(project.lane).is_file()
+
+
+def test_a_refresh_forgets_the_hashes_of_edited_texts(project, engine):
+    commit = engine.commit("a.py", "one")
+    with_engine(project, commit)
+    found = Lock(git={KEY: LockedGit(URL, commit, commit)})
+    locking.keep(project.lane, Lock(files={"template": LockedFile("a" * 64, "b" * 64)}))
+    locking.keep(project.lane, found)
+    assert set(read_lock(own_lock_path(project.lane)).files) == {"template"}
+    locking.keep(project.lane, found, refresh=True)
+    assert read_lock(own_lock_path(project.lane)).files == {}

@@ -84,7 +84,9 @@ def cgroup_pids(name: str) -> set[int]:
     for folder in cgroup_folders(name):
         for part, _folders, _files in os.walk(folder):  # passes over what goes away while it looks
             with contextlib.suppress(OSError):  # gone since, or holds threads only
-                pids.update(int(pid) for pid in Path(part, "cgroup.procs").read_text().split())
+                pids.update(
+                    int(pid) for pid in Path(part, "cgroup.procs").read_text(encoding="utf-8").split()
+                )
     return pids
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -164,8 +165,9 @@ def test_without_root_it_says_the_line_to_type(other_lab: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "says"), [("a" * 80, "too long a path"), ("with space", "has no spaces, commas")]
 )
-def test_a_path_that_no_lab_can_have_is_refused_before_it_is_made(monkeypatch, tmp_path, name, says):
-    monkeypatch.setenv("SPARKYARD_LAB", str(tmp_path / name))
+def test_a_path_that_no_lab_can_have_is_refused_before_it_is_made(monkeypatch, name, says):
+    folder = Path(tempfile.gettempdir()) / f"no lab {os.getpid()}" / name
+    monkeypatch.setenv("SPARKYARD_LAB", str(folder))
     with pytest.raises(LabError, match=says):
         lab.up(1, quiet)
-    assert not (tmp_path / name).exists()
+    assert not folder.parent.exists()

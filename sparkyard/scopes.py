@@ -92,7 +92,12 @@ def checkpoint_scope(lane: Lane, node: Node, commits: Commits, other: str = "") 
             commit = commit_of(spec, commits.get(name))
             path = f"{told_by(node.models, other)}/{spec.repo.replace('/', '--')}/{commit}"
             known = commits.get(name)
-            about: dict[str, Any] = {"path": path, "commit": commit, "repo": spec.repo, "shards": shards(known)}
+            about: dict[str, Any] = {
+                "path": path,
+                "commit": commit,
+                "repo": spec.repo,
+                "shards": shards(known),
+            }
             about["files"] = [file.path for file in known.files] if isinstance(known, Manifest) else None
             found[name] = Scope(f"checkpoints.{name}", about)
     return Scope("checkpoints", found)
@@ -122,7 +127,9 @@ def rank_scope(lane: Lane, node: Node, commits: Commits, image: str) -> Scope:
         "world": len(scopes),
         "lane": Scope("lane", {name: value.value for name, value in lane.settings.items()}),
         "checkpoints": checkpoint_scope(lane, node, commits),
-        "image": Scope("image", {"reference": image, "origin": lane.image_origin or origin(lane.recipe.image)}),
+        "image": Scope(
+            "image", {"reference": image, "origin": lane.image_origin or origin(lane.recipe.image)}
+        ),
         "root": lane_root(lane, node),
         "discovered": Discovered(),
     }

@@ -123,7 +123,7 @@ def parse_lock(text: str, place: str) -> Lock:
         lock = _parse(body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            [Fault(place, 0, "", f"is not a lock file: {error!r}")], next_step=next_step
+            [Fault(place, 0, "", f"is not a whole lock file ({error})")], next_step=next_step
         ) from error
     faults = [Fault(place, 0, key, why) for key, why in _faults(lock)]
     if faults:
@@ -183,7 +183,7 @@ def read_lock(path: Path) -> Lock | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise ConfigError([Fault(str(path), 0, "", f"is not a lock file: {error}")]) from error
+        raise ConfigError([Fault(str(path), 0, "", f"is not a lock file ({error})")]) from error
     return parse_lock(text, str(path))
 
 

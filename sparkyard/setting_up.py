@@ -94,7 +94,7 @@ def init(line: Line, nodes: str, force: bool) -> None:
         )
     written = load.init_inventory(folder, given, _ask if can_ask else None, replace=force)
     line.emit(finding("init", {"file": str(written), "result": "written"}))
-    line.say("look it over, then: invoke trust, and invoke download build start")
+    line.say("look it over, then: invoke trust, invoke lock, invoke download build start")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from sparkyard.steps import verify as checking
 def download(line: Line) -> None:
     """Checkpoints: to the head, then to the other nodes, every byte proven."""
     lane = line.lane
+    _ahead(line, lane)
     steps = checkpoint.download_steps(lane, line.manifests(lane), deep=line.options.deep)
     line.run(Plan("download", lane.name, steps), lane.secrets())
 
@@ -27,6 +28,7 @@ def download(line: Line) -> None:
 def build(line: Line) -> None:
     """The engine image: on the head, then on the workers; edited texts on every node."""
     lane = line.lane
+    _ahead(line, lane)
     line.locked(lane)
     placed = texts(line, lane)
     rendered = line.rendered(lane)
@@ -116,6 +118,13 @@ def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, 
     cloned = clone.clone_steps(lane, rendered, [step.id for step in first])
     before = tuple(step.id for step in (*first, *cloned))
     return (*first, *cloned, *(replace(step, needs=before) for step in files.file_steps(rendered)))
+
+
+def _ahead(line: Line, lane: Lane) -> None:
+    """What a later verb of this line would refuse is refused before the first one acts."""
+    for verb in line.verbs:
+        if verb in ("start", "restart"):
+            _whole(line, lane, verb)
 
 
 def _whole(line: Line, lane: Lane, verb: str) -> None:

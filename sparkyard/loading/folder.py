@@ -18,6 +18,8 @@ from sparkyard.loading.yaml_file import read_yaml, shown
 HOSTS = ("hosts.yml", "hosts.yaml")
 VARS_FOLDERS = ("group_vars", "host_vars")
 LEFT_ALONE = ("locks", "README.md")
+SLIPS = 5
+"""Strange files of a folder without hosts.yml that may be slips of somebody who writes an inventory."""
 EXTENSIONS = (".yml", ".yaml", ".json")
 
 
@@ -32,10 +34,11 @@ def entries(folder: Path) -> list[Path]:
 
 def read_hosts(folder: Path, faults: Faults) -> Marked | None:
     """The content of the hosts file; strange files in the folder are collected as faults."""
-    for path in entries(folder):
-        if path.name not in (*HOSTS, *VARS_FOLDERS, *LEFT_ALONE):
-            faults.add(shown(path), 0, "", _stranger(path))
+    strangers = [p for p in entries(folder) if p.name not in (*HOSTS, *VARS_FOLDERS, *LEFT_ALONE)]
     found = [folder / name for name in HOSTS if (folder / name).is_file()]
+    if found or len(strangers) <= SLIPS:  # else it is no inventory at all, and one fault says so
+        for path in strangers:
+            faults.add(shown(path), 0, "", _stranger(path))
     if not found:
         faults.add(shown(folder), 0, "", "no hosts.yml in this folder; write one with invoke init")
         return None

@@ -311,6 +311,6 @@ def test_a_refresh_forgets_the_hashes_of_edited_texts(project, engine):
     found = Lock(git={KEY: LockedGit(URL, commit, commit)})
     locking.keep(project.lane, Lock(files={"template": LockedFile("a" * 64, "b" * 64)}))
     locking.keep(project.lane, found)
-    assert set(read_lock(own_lock_path(project.lane)).files) == {"template"}
+    assert set((read_lock(own_lock_path(project.lane)) or Lock()).files) == {"template"}
     locking.keep(project.lane, found, refresh=True)
-    assert read_lock(own_lock_path(project.lane)).files == {}
+    assert (read_lock(own_lock_path(project.lane)) or found).files == {}

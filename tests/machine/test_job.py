@@ -400,6 +400,13 @@ def test_only_labelled_containers_are_ever_stopped(lab: Lab, typist: Typist) -> 
         lab.run("spark-1", "docker", "rm", "--force", "other")
 
 
+def test_a_limit_that_start_refuses_is_refused_before_the_first_verb_acts(lab: Lab, typist: Typist) -> None:
+    said = typist.json("download", "build", "start", "--lane=lab", "--limit=spark-1")
+    assert said.status == 2
+    assert "--limit leaves out spark-2, and start needs every rank of lane lab" in said.failures()
+    assert said.of("run-start") == []
+
+
 VERBS = (
     ("config",),
     ("render", "--out=OUT"),

@@ -296,3 +296,13 @@ def test_the_examples_load(name: str) -> None:
     inventory = load.load_inventory(folder, environ={}, sets=[])
     assert inventory.head.local
     assert [node.rank for node in inventory.nodes] == list(range(len(inventory.nodes)))
+
+
+def test_a_folder_that_is_no_inventory_at_all_is_one_fault(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"file{number}").write_text("")
+    with pytest.raises(ConfigError) as caught:
+        load.load_inventory(tmp_path, environ={}, sets=[])
+    assert [fault.message for fault in caught.value.faults] == [
+        "no hosts.yml in this folder; write one with invoke init"
+    ]

@@ -76,12 +76,19 @@ def lab_environment() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def session_lab(lab_environment: Path) -> Iterator[Lab]:
+def lab_of_the_session(lab_environment: Path) -> Iterator[Lab]:
     """Up once, down at the end."""
     del lab_environment
     state = simulated.up(2, print)
     yield Lab(state)
     simulated.down(print)
+
+
+@pytest.fixture(scope="module")
+def session_lab(lab_of_the_session: Lab) -> Lab:
+    """The lab of the session for a file's own fixtures: up, whatever an earlier file did to it."""
+    simulated.up(2, print)
+    return lab_of_the_session
 
 
 @pytest.fixture

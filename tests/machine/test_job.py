@@ -418,7 +418,7 @@ VERBS = (
     ("start", "--check"),
     ("verify",),
     ("restart", "--yes"),
-    ("adopt", "--from=/nowhere"),
+    ("adopt", "--from=~/.local/share/sparkyard/models"),
     ("stop",),
 )
 

@@ -54,8 +54,7 @@ def split(text: str) -> list[str]:
 
 def questions(count: int) -> tuple[Question, ...]:
     """Everything asked for that many Sparks, the head's first."""
-    lane = "A" if count == 2 else "B"
-    general = Question("lane", "Which lane is used when none is given?", lane, SCALARS["lane"])
+    general = Question("lane", "Which lane is used when none is given?", "A", SCALARS["lane"])
     return (general, *(question for rank in range(count) for question in _of_node(rank)))
 
 

@@ -133,7 +133,7 @@ def test_a_variable_for_another_lane_may_stay_in_the_environment(project: Path) 
 
 def test_nodes_are_the_first_by_rank_or_as_named(project: Path) -> None:
     four = (Path(__file__).parents[2] / "inventory/four-spark/hosts.yml").read_text()
-    files = {HOSTS: four.replace("lane: B", "lane: A")}
+    files = {HOSTS: four.replace("          A: {nodes: [spark-1, spark-2]}\n", "")}
     assert [node.name for node in resolved(project, files=files).nodes] == [
         f"spark-{n}" for n in (1, 2, 3, 4)
     ]
@@ -296,6 +296,9 @@ def test_the_examples_load(name: str) -> None:
     inventory = load.load_inventory(folder, environ={}, sets=[])
     assert inventory.head.local
     assert [node.rank for node in inventory.nodes] == list(range(len(inventory.nodes)))
+    recipes = load.find_recipes(folder.parents[1], [])
+    lane = load.load_all(folder, recipes, None, environ={}, sets=[])
+    assert lane.name == inventory.default_lane
 
 
 def test_a_folder_that_is_no_inventory_at_all_is_one_fault(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from sparkyard.command import Command
 from sparkyard.errors import CouldNotCheck
+from sparkyard.guard import node_script
 from sparkyard.model import Node
 from sparkyard.plan import Answer, Answers, Question
 from sparkyard.sections import sections
@@ -31,10 +31,7 @@ TIMED_OUT = 124
 @functools.cache
 def library() -> str:
     """The text of the shell functions, from beside the package or from inside it when it is installed."""
-    package = Path(__file__).resolve().parent
-    folders = (package / "share" / "scripts" / "node", package.parent / "scripts" / "node")
-    folder = next((f for f in folders if (f / LIBRARIES[0]).is_file()), folders[-1])
-    return "\n".join((folder / name).read_text() for name in LIBRARIES if (folder / name).is_file())
+    return "\n".join(node_script(name) for name in LIBRARIES)
 
 
 def script(questions: Sequence[Question]) -> bytes:

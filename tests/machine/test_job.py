@@ -409,6 +409,9 @@ def test_a_limit_that_start_refuses_is_refused_before_the_first_verb_acts(lab: L
 
 VERBS = (
     ("config",),
+    ("show",),
+    ("lock",),
+    ("lab.status",),
     ("render", "--out=OUT"),
     ("status",),
     ("logs",),

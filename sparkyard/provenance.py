@@ -227,6 +227,8 @@ def git_words(git: GitSpec) -> str:
 def image_words(image: ImageSpec) -> str:
     if image.pull is not None:
         return f"{image.pull.repository}@{image.pull.digest}"
+    if image.made is not None:
+        return f"made here by the scripts of {git_words(image.made.git)}"
     assert image.build is not None
     return f"built here on {image.build.base}"
 

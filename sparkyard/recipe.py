@@ -8,35 +8,30 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Template = str
-Who = Literal["all", "head", "workers"]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-Seconds = Annotated[float, Field(gt=0)]
-Bytes = Annotated[int, Field(ge=0)]
+from sparkyard.recipe_base import Bytes, GitSpec, Name, Part, Seconds, Source, Template, Who
+from sparkyard.recipe_container import (
+    ContainerSpec,
+    GateSpec,
+    HostSpec,
+    JobSpec,
+    LogCheck,
+    MountSpec,
+    OutputSpec,
+    RoomSpec,
+    SaysSpec,
+    ServiceSpec,
+)
+from sparkyard.recipe_published import DifferenceSpec, ProfileSpec, PublishedSpec
 
-
-class Part(BaseModel):
-    """Base of every part of a recipe: frozen, unknown keys refused, no conversions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Source(Part):
-    """Where a value comes from: ``published`` and ``derived`` cite a place, ``chosen`` says why."""
-
-    kind: Literal["published", "derived", "chosen"]
-    cite: str = ""
-    why: str = ""
-
-    @model_validator(mode="after")
-    def _says_it(self) -> Source:
-        if self.kind == "chosen" and not self.why:
-            raise ValueError("a chosen value needs `why`")
-        if self.kind != "chosen" and not self.cite:
-            raise ValueError(f"a {self.kind} value needs `cite`")
-        return self
+__all__ = [
+    "BuildSpec", "CheckSpec", "CheckpointSpec", "ContainerSpec", "DifferenceSpec", "EditSpec", "ExpectSpec", "ExpectedFigure",
+    "FileSpec", "GateSpec", "GitSpec", "HostSpec", "ImageSpec", "JobSpec", "KeptSpec", "LimitsSpec", "LogCheck", "MadeSpec",
+    "MountSpec", "NodesSpec", "OutputSpec", "Part", "PatchSpec", "ProfileSpec", "PublishedSpec", "PullSpec", "PythonEdit",
+    "ReadySpec", "Recipe", "RoomSpec", "RuleSpec", "SaysSpec", "ScriptContainer", "ScriptsSpec", "ServiceSpec", "Setting",
+    "Source", "StopSpec", "Template", "Who",
+]  # fmt: skip
 
 
 class Setting(Part):
@@ -70,37 +65,55 @@ class CheckpointSpec(Part):
     when: str = ""
 
 
-class GitSpec(Part):
-    """A git repository at a commit: 40 hex, or the first 7 or more, which ``invoke lock`` resolves once."""
+class PythonEdit(Part):
+    """Keywords added to one call of a Python text, by its syntax: comments and everything else stay byte for byte.
 
-    url: Annotated[str, Field(pattern=r"^https://[\w./-]+$")]
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")]
-    source: Source
+    Attributes:
+        call: the name of what is called (``SamplingDefaults``); ``argument`` the keyword whose value the call must be, if given.
+        add: keyword → expression, as it is written.
+        names: names in the expressions that must come from where the called name comes from; imported beside it if they are not.
+        expects: keyword → value that the call must have before (others are refused).
+    """
+
+    call: str
+    add: dict[str, str]
+    argument: str = ""
+    names: list[str] = []
+    expects: dict[str, str | int | float | bool | None] = {}
 
 
 class EditSpec(Part):
-    """One edit of a fetched text: ``find`` must stand there exactly ``count`` times, and becomes ``replace``."""
+    """One edit of a fetched text: ``find`` must stand there exactly ``count`` times and becomes ``replace``, or a ``python`` edit."""
 
-    find: str
-    replace: str
     why: str
+    find: str = ""
+    replace: str = ""
     count: Annotated[int, Field(ge=1)] = 1
+    python: PythonEdit | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> EditSpec:
+        if bool(self.find) == (self.python is not None):
+            raise ValueError("exactly one of `find` and `python` is needed")
+        return self
 
 
 class PatchSpec(Part):
     """A text file that is fetched at a pin, edited, and placed on nodes: pristine, patched, or neither (then refused).
 
-    ``pristine`` and ``patched`` are the sha256 of the two states, empty until the first fetch locks them.
+    ``pristine`` and ``patched`` are the sha256 of the two states, empty until the first fetch locks them. Without ``edits`` the text
+    is placed as it is. ``md5`` is what somebody published of the pristine text: the whole md5, or its first 8 digits or more.
     """
 
     git: GitSpec
     file: str
-    edits: list[EditSpec]
+    edits: list[EditSpec] = []
     path: Template
     source: Source
     nodes: Who = "all"
     pristine: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
     patched: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    md5: Annotated[str, Field(pattern=r"^([0-9a-f]{8,32})?$")] = ""
 
 
 class ScriptContainer(Part):
@@ -144,19 +157,33 @@ class PullSpec(Part):
     digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
+class MadeSpec(Part):
+    """An image that a project's own scripts make, on the head, in a clone of ``git`` at its commit: ``steps`` are run there in order.
+
+    ``reference`` is the tag that they leave; ``labels`` is what the image must then say of itself, on every node.
+    """
+
+    git: GitSpec
+    steps: list[list[Template]]
+    reference: Template
+    labels: dict[str, str] = {}
+    memory: Bytes = 0
+
+
 class ImageSpec(Part):
-    """The engine image: built or pulled on the head, then shipped to the workers when their layers differ."""
+    """The engine image: built, pulled or made by scripts on the head, then shipped to the workers when their layers differ."""
 
     name: str
     source: Source
     build: BuildSpec | None = None
     pull: PullSpec | None = None
+    made: MadeSpec | None = None
     bytes: Bytes | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> ImageSpec:
-        if (self.build is None) == (self.pull is None):
-            raise ValueError("exactly one of `build` and `pull` is needed")
+        if sum(way is not None for way in (self.build, self.pull, self.made)) != 1:
+            raise ValueError("exactly one of `build`, `pull` and `made` is needed")
         return self
 
 
@@ -177,44 +204,6 @@ class FileSpec(Part):
         if self.values and self.dialect == "plain":
             raise ValueError("`values` needs the dialect docker-env or shell")
         return self
-
-
-class MountSpec(Part):
-    """A bind mount. ``source`` is absolute on the node and never in /tmp; ``create`` makes the folder."""
-
-    source: Template
-    target: str
-    read_only: bool = True
-    create: bool = False
-
-
-class GateSpec(Part):
-    """What must be seen of a rank before the next ranks start: a log line or an open TCP port on the node's loopback or link."""
-
-    timeout: Seconds
-    log: str | None = None
-    port: Template | None = None
-
-    @model_validator(mode="after")
-    def _one_sign(self) -> GateSpec:
-        if (self.log is None) == (self.port is None):
-            raise ValueError("exactly one of `log` and `port` is needed")
-        return self
-
-
-class ServiceSpec(Part):
-    """The container of each chosen rank; the engine is its main process.
-
-    ``options`` are words of ``docker run`` before the image, ``words`` follow it. ``env_files`` name entries of ``files``.
-    """
-
-    nodes: Who
-    options: list[Template] = []
-    env: dict[str, Template] = {}
-    env_files: list[str] = []
-    mounts: list[MountSpec] = []
-    words: list[Template] = []
-    gate: GateSpec | None = None
 
 
 class ReadySpec(Part):
@@ -240,10 +229,12 @@ class ExpectSpec(Part):
     at_least: float | None = None
     valid_for: dict[str, Any] | None = None
     present: bool | None = None
+    distinct_at_most: int | None = None
+    distinct_at_least: int | None = None
 
 
 class CheckSpec(Part):
-    """One check of ``verify``: a request (``at_once`` copies at the same time) and what its reply must be."""
+    """One check of ``verify``: a request (``at_once`` copies at the same time, ``repeats`` one after the other) and what its replies must be."""
 
     name: str
     path: str
@@ -252,6 +243,7 @@ class CheckSpec(Part):
     body: dict[str, Any] = {}
     stream: bool = False
     at_once: Annotated[int, Field(ge=1, le=64)] = 1
+    repeats: Annotated[int, Field(ge=1, le=64)] = 1
     timeout: Seconds = 60.0
     not_supported: str = ""
 
@@ -309,7 +301,7 @@ class Recipe(Part):
     """A lane: one way to serve.
 
     ``sources`` says where values come from that have no ``source`` of their own: dotted key, or a pattern of keys
-    (``services.rank.options.*``) → Source.
+    (``services.rank.options.*``) → Source. ``stages`` are services and jobs of ``start`` in order; without it all services are one stage.
     """
 
     lane: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
@@ -320,6 +312,11 @@ class Recipe(Part):
     ready: ReadySpec
     stop: StopSpec
     services: dict[Name, ServiceSpec] = {}
+    jobs: dict[Name, JobSpec] = {}
+    stages: list[Name] = []
+    host: list[HostSpec] = []
+    profiles: dict[Name, ProfileSpec] = {}
+    published: list[PublishedSpec] = []
     scripts: ScriptsSpec | None = None
     gpu: bool = True
     rdma: bool = True

@@ -1,4 +1,4 @@
-"""One lab of two nodes for all machine tests of a session, in a folder of its own."""
+"""A lab of two nodes for all machine tests of a session, and one of four for those that ask for it, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -96,6 +96,29 @@ def lab(session_lab: Lab) -> Lab:
     """Two nodes, up. A test that breaks something mends it, or leaves that to the next `up` here."""
     simulated.up(2, print)
     return session_lab
+
+
+@pytest.fixture(scope="session")
+def four_of_the_session() -> Iterator[Lab]:
+    """A lab of four nodes: up once, down at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="sylab4-"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARKYARD_LAB", str(folder / "lab"))
+        state = simulated.up(4, print)
+    yield Lab(state)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARKYARD_LAB", str(folder / "lab"))
+        simulated.down(print)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def four_lab(four_of_the_session: Lab) -> Iterator[Lab]:
+    """The lab of four nodes, up and named in the environment for as long as a file's tests last."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARKYARD_LAB", str(four_of_the_session.folder))
+        simulated.up(4, print)
+        yield four_of_the_session
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
-"""What the two ranks of a lane were given, as their stand-ins saw it and as Docker was asked, in a form that does not change from run to run."""
+"""What the ranks of a lane were given, as their stand-ins saw it and as Docker was asked, in a form that does not change from run to run."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,23 @@ def source(mount: dict[str, Any]) -> str:
     path = re.sub(r"^.*/self/home/", "<home>/", str(mount["source"]))
     path = re.sub(r"\b[0-9a-f]{40}\b", "<commit>", path)
     return path + ("" if mount["read_only"] else " (can be written)")
+
+
+def seen(lab: Lab, nodes: Sequence[str], lane: str, service: str = "rank") -> list[dict[str, Any]]:
+    """Every rank of a lane as recorded, in the form of the golden files."""
+    return [
+        normal(record(lab, node, lane, rank), asked(lab, node, f"sparkyard-{lane}-{service}-{rank}"))
+        for rank, node in enumerate(nodes)
+    ]
+
+
+def compare(folder: Path, ranks: Sequence[dict[str, Any]]) -> None:
+    """Every rank must be as its golden file says; with SPARKYARD_GOLDEN=write in the environment, the files are written instead."""
+    for rank, found in enumerate(ranks):
+        if os.environ.get("SPARKYARD_GOLDEN") == "write":
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"rank{rank}.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        assert found == golden(folder, rank), json.dumps(found, indent=1)
 
 
 def golden(folder: Path, rank: int) -> dict[str, Any]:

@@ -240,7 +240,7 @@ RECIPES = (
                 '  pull: {repository: r, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}\n  build:\n',
             )
         ],
-        says=["recipes/a/recipe.yml:17: image: exactly one of `build` and `pull` is needed"],
+        says=["recipes/a/recipe.yml:17: image: exactly one of `build`, `pull` and `made` is needed"],
     ),
     Case(
         name="image by a short digest",

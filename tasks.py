@@ -59,12 +59,12 @@ def verify(line: Line) -> None:
 @task(
     klass=LaneTask,
     help={
-        "check-parity": "compare its prompts with those of the checkpoint's own encoder",
+        "check-parity": "compare a chat template's prompts with those of the checkpoint's own encoder",
         "encoding": "the encoder's folder on the head, if no checkpoint has one",
     },
 )
 def template(line: Line, check_parity: bool = False, encoding: str = "") -> None:
-    """Show what the lane's edits of its chat template change, and place it on every node."""
+    """Show what the lane's edits of other people's texts change, and place these on every node."""
     from sparkyard.template_verb import template
 
     template(line, check_parity, encoding)

@@ -44,6 +44,10 @@ class StepFailed(SparkyardError):
     """An action or a check on a node failed."""
 
 
+class PatchRefused(SparkyardError):
+    """A text that is neither pristine nor patched, or on which an edit does not fit."""
+
+
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 

@@ -35,7 +35,7 @@ def texts(line: Line, lane: Lane) -> dict[str, Patched]:
     for name, spec in lane.recipe.patches.items():
         known = known_hashes(name, spec, lock)
         content = kept(line, lane, lock, name) or fetch(line, lane, lock, name)
-        found[name] = patched(name, content, spec.edits, known)
+        found[name] = patched(name, content, spec.edits, known, spec.md5)
         if known != found[name].known:
             new[name] = LockedFile(found[name].known.pristine, found[name].known.patched)
     if new:
@@ -51,7 +51,7 @@ def texts_here(line: Line, lane: Lane) -> dict[str, Patched]:
         pinned = git_commit(spec.git, lock.git.get(f"patches.{name}.git"))
         content = kept(line, lane, lock, name) if pinned else None
         if content is not None:
-            found[name] = patched(name, content, spec.edits, known_hashes(name, spec, lock))
+            found[name] = patched(name, content, spec.edits, known_hashes(name, spec, lock), spec.md5)
     return found
 
 

@@ -11,16 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sparkyard.errors import SparkyardError
+__all__ = [
+    "Known",
+    "PatchRefused",
+    "Patched",
+    "Standing",
+    "difference",
+    "digest",
+    "edited",
+    "patched",
+    "standing",
+]
+
+from sparkyard import python_edit
+from sparkyard.errors import PatchRefused
 from sparkyard.recipe import EditSpec
 
 Standing = Literal["pristine", "patched", "neither"]
 DIFF_LINES = 60
 """Lines of a difference that are shown; the rest is counted."""
-
-
-class PatchRefused(SparkyardError):
-    """A text that is neither pristine nor patched, or on which an edit does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +65,45 @@ def standing(sha256: str, known: Known) -> Standing:
 def edited(text: str, edits: Sequence[EditSpec], name: str) -> str:
     """The text with all edits made, in order. Raises PatchRefused for the first one that does not fit."""
     for number, edit in enumerate(edits, 1):
-        seen = text.count(edit.find)
-        if seen != edit.count:
+        try:
+            text = python_edit.added(text, edit.python) if edit.python else _replaced(text, edit)
+        except PatchRefused as refused:
             raise PatchRefused(
-                f"patch {name}: edit {number} of {len(edits)} does not fit: its text stands there {_times(seen)}, "
-                f"expected {_times(edit.count)}",
-                details=[
-                    f"the edit is for: {edit.why}",
-                    *(f"find: {line}" for line in edit.find.splitlines()),
-                ],
+                f"patch {name}: edit {number} of {len(edits)} does not fit: {refused.message}",
+                details=[f"the edit is for: {edit.why}", *refused.details],
                 next_step="the text is not the one that the recipe was made for: compare the recipe's git pin",
-            )
-        text = text.replace(edit.find, edit.replace)
+            ) from refused
     return text
+
+
+def _replaced(text: str, edit: EditSpec) -> str:
+    seen = text.count(edit.find)
+    if seen != edit.count:
+        raise PatchRefused(
+            f"its text stands there {_times(seen)}, expected {_times(edit.count)}",
+            details=[f"find: {line}" for line in edit.find.splitlines()],
+        )
+    return text.replace(edit.find, edit.replace)
 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else "not at all" if count == 0 else f"{count} times"
 
 
-def patched(name: str, fetched: bytes, edits: Sequence[EditSpec], known: Known) -> Patched:
-    """Both states of a fetched text, which must be what is known of them.
+def patched(name: str, fetched: bytes, edits: Sequence[EditSpec], known: Known, md5: str = "") -> Patched:
+    """Both states of a fetched text, which must be what is known of them; without edits both are the same, whatever bytes they are.
 
-    Raises PatchRefused when the text hashes to something else, when an edit does not fit, or when the edits make another
-    text than the known one.
+    ``md5``: what somebody published of the pristine text, the whole md5 or its first digits. Raises PatchRefused when the text
+    hashes to something else, when an edit does not fit, or when the edits make another text than the known one.
     """
+    _as_published(name, fetched, md5)
     got = digest(fetched)
     if known.pristine and got != known.pristine:
         raise PatchRefused(
             f"patch {name}: the fetched text is not the locked one: sha256 {got}, expected {known.pristine}",
             next_step="its commit cannot have changed: look at mirrors: in the inventory, or remove the lock's entry",
         )
-    made = edited(_text(name, fetched), edits, name).encode()
+    made = edited(_text(name, fetched), edits, name).encode() if edits else fetched
     if known.patched and digest(made) != known.patched:
         raise PatchRefused(
             f"patch {name}: the edits make another text than the locked one: sha256 {digest(made)}, "
@@ -95,6 +111,16 @@ def patched(name: str, fetched: bytes, edits: Sequence[EditSpec], known: Known) 
             next_step="if the recipe's edits were changed on purpose: invoke lock --refresh",
         )
     return Patched(name, fetched, made, Known(got, digest(made)))
+
+
+def _as_published(name: str, fetched: bytes, md5: str) -> None:
+    got = hashlib.md5(fetched, usedforsecurity=False).hexdigest()
+    if not got.startswith(md5):
+        raise PatchRefused(
+            f"patch {name}: the fetched text is not the published one: md5 {got[: len(md5)]}, expected {md5}",
+            details=[f"its md5 in full: {got}", f"its sha256: {digest(fetched)}"],
+            next_step="compare the recipe's git pin and file with what was published",
+        )
 
 
 def _text(name: str, content: bytes) -> str:

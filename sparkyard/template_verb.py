@@ -1,4 +1,4 @@
-"""``invoke template``: the edited chat template of a lane on every node, and whether it writes what the encoder writes."""
+"""``invoke template``: the edited texts of a lane on every node; of a chat template, whether it writes what the encoder writes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sparkyard.model import Lane
 from sparkyard.parity_record import record_path, standing
 from sparkyard.patching import Patched, difference
 from sparkyard.plan import Plan
+from sparkyard.recipe import EditSpec
 from sparkyard.rendered import RenderedLane
 from sparkyard.reporting.jsonline import timestamp
 from sparkyard.state import make_folder, write_json
@@ -31,11 +32,15 @@ NAME = "template"
 def template(line: Line, check_parity: bool, encoding: str) -> None:
     """Show what the edits change, place the texts on every node, and compare with the encoder when asked.
 
-    Raises UsageError for a lane without edited texts, PatchRefused and StepFailed as ``fetched.texts`` does.
+    Raises UsageError for a lane without edited texts and for parity of one without a chat template, PatchRefused and StepFailed as ``fetched.texts`` does.
     """
     lane = line.lane
     if not lane.recipe.patches:
         raise UsageError(f"lane {lane.name} has no text that is edited", next_step="invoke show")
+    if (check_parity or encoding) and NAME not in lane.recipe.patches:
+        raise UsageError(
+            f"lane {lane.name} edits no chat template (no entry {NAME} in its patches), so there is no parity to check"
+        )
     found = texts(line, lane)
     rendered = line.rendered(lane)
     for text in found.values():
@@ -51,12 +56,16 @@ def _row(text: Patched) -> dict[str, str]:
 
 
 def _show_edits(line: Line, lane: Lane, text: Patched) -> None:
-    """Why each edit is made; under ``--diff`` all that they change."""
+    """Why each edit is made; under ``--diff`` all that they change, with the file's own name."""
     edits = lane.recipe.patches[text.name].edits
     details = [f"{n}. {edit.why}" for n, edit in enumerate(edits, 1)]
     if line.options.diff:
-        details += difference(text.pristine, text.patched, text.name, lines=None)
-    line.say(f"{text.name}: {len(edits)} edits", details=details)
+        details += difference(text.pristine, text.patched, lane.recipe.patches[text.name].file, lines=None)
+    line.say(f"{text.name}: {_count(edits)}", details=details)
+
+
+def _count(edits: list[EditSpec]) -> str:
+    return f"{len(edits)} edit{'' if len(edits) == 1 else 's'}" if edits else "placed as it is, without edits"
 
 
 # --- parity ---------------------------------------------------------------------------------------------------------------
@@ -67,8 +76,6 @@ def _parity(line: Line, lane: Lane, rendered: RenderedLane, found: dict[str, Pat
     if line.options.check:
         line.say("parity: would run the checkpoint's encoder in a container")
         return
-    if NAME not in found:
-        raise UsageError(f"lane {lane.name} has no edited text named {NAME}")
     folder = _encoder_folder(line, lane, encoding)
     cases = parity.suite()
     shell = line.around.shell(lane.head.name)

@@ -44,7 +44,7 @@ def test_a_text_that_is_not_the_locked_one_is_refused():
 
 def test_a_text_that_is_no_text_is_refused():
     with pytest.raises(PatchRefused, match="not UTF-8"):
-        patched("t", b"\xff", [], Known())
+        patched("t", b"\xff", EDITS, Known())
 
 
 def test_standing():
@@ -61,3 +61,21 @@ def test_the_difference_names_the_file_and_is_cut():
     long = difference(b"", b"x\n" * 100, "f")
     assert long[-1] == "… 43 more lines"
     assert len(difference(b"", b"x\n" * 100, "f", lines=None)) == 103
+
+
+def test_without_edits_a_text_is_placed_as_it_is_whatever_its_bytes():
+    found = patched("t", b"\xff\x00", [], Known())
+    assert (found.patched, found.known.pristine) == (b"\xff\x00", found.known.patched)
+
+
+@pytest.mark.parametrize("md5", ["", "b4a3e194", "b4a3e194d4e6ee0730ca12c5d063a4dd"])
+def test_a_published_md5_or_its_first_digits(md5):
+    assert patched("t", PRISTINE, EDITS, Known(), md5).patched == PATCHED
+
+
+def test_another_md5_is_refused_with_both():
+    with pytest.raises(
+        PatchRefused, match=r"not the published one: md5 d8578edf, expected 01234567"
+    ) as refused:
+        patched("t", b"qwerty", [], Known(), "01234567")
+    assert "its md5 in full: d8578edf8458ce06fbc5bb76a58c5ca4" in refused.value.details

@@ -5,9 +5,10 @@ Every shard that an index names must be in the listing, and every safetensors he
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparkyard import safetensors
 from sparkyard.errors import StepFailed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FIRST = 64 * 1024
 """Bytes of a file that are asked for first; most headers are longer, and are then asked for whole."""
 LONGEST_INDEX = 256 * 1024 * 1024
+LONGEST_CONFIG = 16 * 1024 * 1024
 AT_ONCE = 8
 
 
@@ -31,6 +33,31 @@ def check(hub: Hub, manifest: Manifest, patterns: Sequence[str], say: Callable[[
             details=faults[:20],
             next_step="pin another revision, or take what is wrong out of `files` of this checkpoint",
         )
+
+
+def config(hub: Hub, manifest: Manifest) -> dict[str, Any] | None:
+    """The parsed ``config.json`` of a checkpoint, its bytes compared with the listing; None when it has none.
+
+    Raises StepFailed for one that is no JSON object.
+    """
+    file = next((file for file in manifest.files if file.path == "config.json"), None)
+    if file is None:
+        return None
+    try:
+        return json_object(hub.read(manifest, file, 0, min(file.size, LONGEST_CONFIG)))
+    except ValueError as error:
+        raise StepFailed(
+            f"config.json of {manifest.repo}@{manifest.commit[:12]} cannot be read: {error}; nothing was locked",
+            next_step="pin another revision, or take it out of `files` of this checkpoint",
+        ) from error
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """Raises ValueError for what is no JSON object."""
+    found = json.loads(content)
+    if isinstance(found, dict):
+        return found
+    raise ValueError("is no JSON object")
 
 
 def index_faults(hub: Hub, manifest: Manifest, patterns: Sequence[str]) -> list[str]:

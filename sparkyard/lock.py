@@ -16,9 +16,9 @@ from sparkyard.errors import ConfigError, Fault
 from sparkyard.manifest import COMMIT, SHA256, file_fault
 from sparkyard.model import Manifest, RemoteFile
 
-VERSION = 2
-READABLE = (1, 2)
-"""Version 1 knew checkpoints alone."""
+VERSION = 3
+READABLE = (1, 2, 3)
+"""Version 1 knew checkpoints alone, version 2 no ``config`` of a checkpoint."""
 Entry = TypeVar("Entry")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -104,6 +104,7 @@ def _entry(locked: Locked) -> dict[str, Any]:
         "commit": manifest.commit,
         **({"patterns": list(locked.patterns)} if locked.patterns else {}),
         "files": [_file_entry(file) for file in manifest.files],
+        **({"config": manifest.config} if manifest.config is not None else {}),
     }
 
 
@@ -149,7 +150,8 @@ def _parse_entry(entry: Mapping[str, Any]) -> Locked:
         RemoteFile(str(f["path"]), int(f["size"]), str(f.get("sha256", "")), str(f.get("blob", "")))
         for f in entry["files"]
     )
-    manifest = Manifest(str(entry["repo"]), str(entry["commit"]), files)
+    config = dict(entry["config"]) if "config" in entry else None
+    manifest = Manifest(str(entry["repo"]), str(entry["commit"]), files, config)
     return Locked(str(entry["revision"]), manifest, tuple(map(str, entry.get("patterns", ()))))
 
 

@@ -38,11 +38,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The RoCE link of a node: its IPv4 address, the network interface that has it, and the HCAs (RDMA devices) of the port."""
+    """The RoCE link of a node: its IPv4 address, the network interface that has it, and the HCAs (RDMA devices) of the port.
+
+    ``mtu`` is what the link must carry, in bytes: less than 9000 only where its address is on another network than its HCAs.
+    """
 
     address: str
     interface: str
     hcas: tuple[str, ...]
+    mtu: int = 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +172,12 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The files of one checkpoint at a 40-hex commit, sorted by path."""
+    """The files of one checkpoint at a 40-hex commit, sorted by path, and its parsed ``config.json``; None where that is not known."""
 
     repo: str
     commit: str
     files: tuple[RemoteFile, ...]
+    config: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
     def size(self) -> int:

@@ -77,7 +77,7 @@ class Rendering:
         recipe = lane.recipe_folder / RECIPE
         shared = lane.recipe_folder.parent.parent / "templates"
         self.templates = Templates(str(recipe), (lane.recipe_folder, shared), line_finder(recipe))
-        self.ranks = RankRendering(lane, commits, self.templates)
+        self.ranks = RankRendering(lane, commits, self.templates, lock)
 
     def run(self) -> RenderedLane:
         image = self.image()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from sparkyard import docker_words
 from sparkyard.lock import Lock
 from sparkyard.model import Lane
 from sparkyard.patching import Known
 from sparkyard.recipe import PatchSpec
-from sparkyard.render_rank import Rank
 from sparkyard.rendered import RenderedPatch
-from sparkyard.templating import Templates
+from sparkyard.templating import Scope, Templates
+from sparkyard.unlocked import Unlocked
+
+if TYPE_CHECKING:
+    from sparkyard.render_rank import Rank
 
 
 def known_hashes(name: str, spec: PatchSpec, lock: Lock) -> Known:
@@ -21,6 +25,21 @@ def known_hashes(name: str, spec: PatchSpec, lock: Lock) -> Known:
         spec.pristine or (locked.pristine if locked else ""),
         spec.patched or (locked.patched if locked else ""),
     )
+
+
+def patch_scope(lane: Lane, lock: Lock, rank: Rank, templates: Templates) -> Scope:
+    """What templates may name of the edited texts of a rank; hashes that nobody knows yet are marks."""
+    found: dict[str, Scope] = {}
+    for name, spec in lane.recipe.patches.items():
+        if rank.node in lane.choose(spec.nodes):
+            known, key = known_hashes(name, spec, lock), f"patches.{name}"
+            names = {
+                "path": templates.text(f"{key}.path", spec.path, rank.scope),
+                "pristine": known.pristine or Unlocked.of("pristine"),
+                "patched": known.patched or Unlocked.of("patched"),
+            }
+            found[name] = Scope(key, names)
+    return Scope("patches", found)
 
 
 def patches(lane: Lane, lock: Lock, ranks: Sequence[Rank], templates: Templates) -> Iterator[RenderedPatch]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from sparkyard import docker_words, env_dialects
 from sparkyard.kept import Kept
+from sparkyard.lock import Lock
 from sparkyard.model import Container, Lane, Node, RenderedFile
 from sparkyard.recipe import FileSpec, ServiceSpec
 from sparkyard.render_kept import kept_folders
+from sparkyard.render_patches import patch_scope
 from sparkyard.rendered import RenderedGate, RenderedImage
 from sparkyard.scopes import Commits, lane_root, rank_scope, with_names
 from sparkyard.templating import Scope, Templates
@@ -37,7 +39,8 @@ class Rank:
 class RankRendering:
     """Renders the ranks of one lane; ``templates`` collects the faults, ``gates`` what each container must show."""
 
-    def __init__(self, lane: Lane, commits: Commits, templates: Templates) -> None:
+    def __init__(self, lane: Lane, commits: Commits, templates: Templates, lock: Lock | None = None) -> None:
+        self.lock = lock or Lock()
         self.lane, self.commits, self.recipe, self.templates = lane, commits, lane.recipe, templates
         self.secrets = lane.secrets()
         self.gates: dict[str, RenderedGate] = {}
@@ -48,6 +51,8 @@ class RankRendering:
         rank.scope = with_names(rank.scope, env=Scope("env", {**rank.env, **rank.hidden}))
         rank.kept = kept_folders(self.lane, node, self.commits, self.templates)
         rank.scope = with_names(rank.scope, kept=self.kept(rank.kept))
+        patched = patch_scope(self.lane, self.lock, rank, self.templates)
+        rank.scope = with_names(rank.scope, patches=patched)
         self.files(rank)
         for name, spec in self.recipe.services.items():
             if node in self.lane.choose(spec.nodes):

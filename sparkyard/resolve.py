@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sparkyard.lock import Lock, Locked, read_lock
@@ -10,7 +11,9 @@ from sparkyard.model import Lane, Manifest
 from sparkyard.pins import git_commit, git_specs, needs_digest
 from sparkyard.recipe import CheckpointSpec
 from sparkyard.render_image import base_reference
+from sparkyard.scopes import CONFIG
 
+NAMES_CONFIG = re.compile(r"\.config\b|\['config'\]")
 RECIPE_LOCK = "recipe.lock.json"
 
 
@@ -62,9 +65,25 @@ def image_references(lane: Lane) -> dict[str, str]:
 
 def gaps(lane: Lane, lock: Lock) -> tuple[str, ...]:
     """Dotted keys of what the lock does not answer and the recipe does not say in full."""
-    found = [f"checkpoints.{name}" for name in lane.checkpoints if name not in lock.checkpoints]
+    asked = asks_config(lane)
+    found = [
+        f"checkpoints.{name}"
+        for name in lane.checkpoints
+        if name not in lock.checkpoints or (asked and lacks_config(lock.checkpoints[name].manifest))
+    ]
     found += [key for key, spec in git_specs(lane.recipe).items() if not git_commit(spec, lock.git.get(key))]
     return (*found, *(key for key in image_references(lane) if key not in lock.images))
+
+
+def asks_config(lane: Lane) -> bool:
+    """Whether a template of the recipe may name the config of a checkpoint; older locks have none."""
+    parts = {"services", "jobs", "files", "rules", "kept", "env", "settings", "published"}
+    return NAMES_CONFIG.search(lane.recipe.model_dump_json(include=parts)) is not None
+
+
+def lacks_config(manifest: Manifest) -> bool:
+    """Whether a checkpoint has a config that its lock does not hold."""
+    return manifest.config is None and any(file.path == CONFIG for file in manifest.files)
 
 
 def from_lock(locked: Locked | None, spec: CheckpointSpec) -> Manifest | None:
@@ -77,4 +96,4 @@ def from_lock(locked: Locked | None, spec: CheckpointSpec) -> Manifest | None:
         return None
     named = f"{spec.repo}@{locked.manifest.commit[:12]}"
     files = locked.manifest.files if locked.patterns else wanted(locked.manifest.files, spec.files, named)
-    return Manifest(spec.repo, locked.manifest.commit, files)
+    return Manifest(spec.repo, locked.manifest.commit, files, locked.manifest.config)

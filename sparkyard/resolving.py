@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from sparkyard.model import Lane
 from sparkyard.patience import Wait, waiting
 from sparkyard.pins import git_specs
 from sparkyard.recipe import GitSpec
-from sparkyard.resolve import image_references
+from sparkyard.resolve import asks_config, image_references
 
 if TYPE_CHECKING:
     from sparkyard.hub import Hub
@@ -65,6 +66,8 @@ class Resolver:
         try:
             manifest = self.hub.manifest(spec.repo, spec.revision, spec.files)
             consistency.check(self.hub, manifest, spec.files, self.say)
+            if asks_config(self.lane):
+                manifest = replace(manifest, config=consistency.config(self.hub, manifest))
         except SparkyardError as error:
             error.details = (*error.details, f"asked for checkpoint {name} of lane {self.lane.name}")
             raise

@@ -7,10 +7,12 @@
 ``lane``                          the settings by name
 ``env``                           the lane's environment, merged by key
 ``checkpoints.<name>``            path (absolute, on this node), commit, repo, shards (how many safetensors files),
-                                  files (their paths; none while it is unlocked)
+                                  files (their paths; none while it is unlocked), hashes (path → ``sha256:…`` or ``blob:…``),
+                                  config (its parsed ``config.json``)
 ``image.reference``               what ``docker run`` gets
 ``image.origin``                  what it is made of: git commits or digest, 12 digits each; for names of folders
 ``kept.<name>.path``              where a kept folder lies on this node
+``patches.<name>``                path (where the edited text lies on this node), pristine and patched (sha256 of both states)
 ``files.<name>.path``             where a rendered file lies on this node
 ``root``                          the lane's own folder on this node: ``<node.root>/lanes/<lane>``
 ``discovered.<name>``             known only on the node: ``gid``, or ``discovered["gid.<hca>"]``
@@ -23,12 +25,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkyard.command import discovered
+from sparkyard.manifest import digest
 from sparkyard.model import Lane, Manifest, Node
 from sparkyard.recipe import CheckpointSpec, ImageSpec
 from sparkyard.templating import Discovered, Scope
+from sparkyard.unlocked import Unlocked
 
 Commits = Mapping[str, Manifest | str]
 """Checkpoint name → its manifest, or its commit alone."""
+CONFIG = "config.json"
 
 
 def lane_root(lane: Lane, node: Node) -> str:
@@ -67,7 +72,7 @@ def told_by(path: str, other: str) -> str:
 def shards(known: Manifest | str | None) -> str:
     """How many safetensors files a checkpoint has, or a mark that says that it is not known yet."""
     if not isinstance(known, Manifest):
-        return "<unlocked: shards>"
+        return Unlocked.of("shards")
     return str(sum(file.path.endswith(".safetensors") for file in known.files))
 
 
@@ -99,8 +104,27 @@ def checkpoint_scope(lane: Lane, node: Node, commits: Commits, other: str = "") 
                 "shards": shards(known),
             }
             about["files"] = [file.path for file in known.files] if isinstance(known, Manifest) else None
+            about |= contents(name, known)
             found[name] = Scope(f"checkpoints.{name}", about)
     return Scope("checkpoints", found)
+
+
+def contents(name: str, known: Manifest | str | None) -> dict[str, Any]:
+    """What is in a checkpoint's files, or marks; without ``config`` when it is known to have none."""
+    if not isinstance(known, Manifest):
+        return {"hashes": Unlocked.of("hashes"), "config": Unlocked.of("config")}
+    path = f"checkpoints.{name}"
+    found = {"hashes": Scope(f"{path}.hashes", {file.path: digest(file) for file in known.files})}
+    if known.config is not None:
+        return {**found, "config": scoped(f"{path}.config", known.config)}
+    return {**found, "config": Unlocked.of("config")} if CONFIG in found["hashes"] else found
+
+
+def scoped(path: str, value: Any) -> Any:
+    """A JSON value whose objects say which name they lack."""
+    if isinstance(value, Mapping):
+        return Scope(path, {name: scoped(f"{path}.{name}", item) for name, item in value.items()})
+    return [scoped(path, item) for item in value] if isinstance(value, list) else value
 
 
 def origin(image: ImageSpec) -> str:

@@ -37,10 +37,10 @@ LONGEST = 120.0
 SILENCE = 60.0
 
 COMMITS: Mapping[str, str] = {
-    "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": "7cd5b2b29a04f39789574ba12fd7ab231306f317",
-    "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw": "d1b708385d00d8ca591ba3dda1a0f02319dde13c",
-    "deepseek-ai/DeepSeek-V4.1-Flash": "e6a6d57ad1bdc0af11640d4fe02be43a2e8c9fba",
-    "deepseek-ai/DeepSeek-V4.1-Flash-1017": "e38486c49c053e06326392f0c964b11bca10da55",
+    "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": "eb3247d0f78f08756bdf86d46d191081646bf8b3",
+    "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw": "3a992478c1f8e031b6e1fcee11c144d4d2411aa2",
+    "deepseek-ai/DeepSeek-V4.1-Flash": "3d56a87498a075b1081c5002480867ac71212579",
+    "deepseek-ai/DeepSeek-V4.1-Flash-1017": "679688cb493e11d8da0baea24a1633a08f553404",
 }
 """The commits of the tiny repositories on the lab's hub (``lab/tiny_repos.py``; a test compares)."""
 

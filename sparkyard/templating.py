@@ -1,7 +1,8 @@
 """Jinja for recipes: sandboxed, strict, with a short list of filters; every fault collected with its place. Pure.
 
 Filters: default first float int items join json last length list lower map max min quote reject rejectattr replace round
-select selectattr sort string sum trim unique upper. ``json`` prints compact JSON, ``quote`` quotes for a POSIX shell.
+select selectattr sort string sum trim unique upper. ``json`` prints compact JSON, ``quote`` quotes for a POSIX shell, ``engram_rows``
+computes the rows of Engram tables (``engram.py``). What is not locked yet (``unlocked.py``) passes every filter as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import shlex
 import traceback
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from jinja2 import Environment as JinjaEnvironment
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from sparkyard.engram import engram_rows
 from sparkyard.errors import Fault
+from sparkyard.unlocked import NotLocked, Unlocked
 
 FILTERS = [
     "default",
@@ -93,9 +97,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, Scope):
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        if isinstance(obj, Unlocked):
+            return obj
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        unlocked = next((side for side in (left, right) if isinstance(side, Unlocked)), None)
+        if unlocked is not None:
+            return unlocked
         if operator == "**" or not all(isinstance(side, int | float) for side in (left, right)):
             raise SecurityError(f"{operator} is only for the product of two numbers")
         return super().call_binop(context, operator, left, right)
@@ -125,6 +134,18 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+def _passing(each: Callable[..., Any]) -> Callable[..., Any]:
+    """The filter, but what is not locked yet passes it. Some filters of Jinja get their context before the value."""
+    place = 1 if hasattr(each, "jinja_pass_arg") else 0
+
+    @wraps(each)
+    def filtered(*words: Any, **named: Any) -> Any:
+        value = words[place] if len(words) > place else None
+        return value if isinstance(value, Unlocked) else each(*words, **named)
+
+    return filtered
+
+
 def environment(folders: tuple[Path, ...]) -> Sandbox:
     """The Jinja environment of recipes; ``folders`` are where ``{% include %}`` and template files are looked up."""
     made = Sandbox(
@@ -134,10 +155,12 @@ def environment(folders: tuple[Path, ...]) -> Sandbox:
         finalize=_no_none,
         autoescape=False,
     )
-    made.filters = {name: made.filters[name] for name in FILTERS} | {
+    found = {name: made.filters[name] for name in FILTERS} | {
         "json": _json,
         "quote": lambda value: shlex.quote(str(value)),
+        "engram_rows": engram_rows,
     }
+    made.filters = {name: _passing(each) for name, each in found.items()}
     made.globals = {"range": made.globals["range"]}
     return made
 
@@ -204,7 +227,9 @@ class Templates:
             return bool(self.environment.compile_expression(expression, undefined_to_none=False)(**scope))
 
         result = self._guarded(key, scope, judge)
-        return True if result is None else bool(result)
+        return (
+            True if result is None else bool(result)
+        )  # also for what is not locked yet: it is judged once it is
 
     def value(self, key: str, value: Any, scope: Scope) -> Any:
         """A JSON value with its texts rendered; a text that is one ``{{ expression }}`` keeps the expression's type."""
@@ -228,6 +253,8 @@ class Templates:
     def _guarded(self, key: str, scope: Scope, render: Callable[[], Any]) -> Any:
         try:
             return render()
+        except NotLocked as mark:
+            return str(mark)
         except TemplateNotFound as error:
             self.fault(key, f"there is no template {error.name!r} in {self._places()}")
         except TemplateSyntaxError as error:

@@ -27,7 +27,10 @@ CONFIG = {
     "num_hidden_layers": LAYERS,
     "max_position_embeddings": 1048576,
     "engram_layer_ids": list(ENGRAM_LAYERS),
-    "engram_num_embeddings": 64,
+    "engram_vocab_size": 16,
+    "engram_max_ngram_size": 4,
+    "engram_n_heads": 8,
+    "engram_num_embeddings": [1552, 4488],
     "stand_in": "a tiny repository of sparkyard's lab; its tensors mean nothing",
 }
 EXL3 = {"quantization_config": {"quant_method": "exl3", "bits": 2.9}}

@@ -314,3 +314,35 @@ def test_a_refresh_forgets_the_hashes_of_edited_texts(project, engine):
     assert set((read_lock(own_lock_path(project.lane)) or Lock()).files) == {"template"}
     locking.keep(project.lane, found, refresh=True)
     assert (read_lock(own_lock_path(project.lane)) or found).files == {}
+
+
+def with_config(project: Project, hub_folder: Path, config: bytes) -> None:
+    """The lane with a template that names the checkpoint's config, which is this."""
+    (hub_folder / "example/small/config.json").write_bytes(config)
+    recipe = project.lane.recipe.model_copy(update={"env": {"HEADS": "{{ checkpoints.small.config.heads }}"}})
+    project.lane = replace(project.lane, recipe=recipe)
+
+
+def test_a_config_that_templates_name_is_kept_in_the_lock(project, tmp_path):
+    with_config(project, tmp_path / "hub", b'{"heads": 8}')
+    project.manifests()
+    assert known_lock(project.lane).manifests["small"].config == {"heads": 8}
+    assert asked_again(project) == []
+
+
+def test_an_older_lock_without_the_config_has_a_gap(project, tmp_path):
+    project.manifests()
+    with_config(project, tmp_path / "hub", b'{"heads": 8}')
+    assert known_lock(project.lane).manifests["small"].config is None
+    assert gaps(project.lane, known_lock(project.lane)) == ("checkpoints.small",)
+
+
+@pytest.mark.parametrize(
+    ("config", "why"), [(b"{", "Expecting property name"), (b"[1]", "is no JSON object")]
+)
+def test_a_config_that_is_no_json_object_is_refused(project, tmp_path, config, why):
+    with_config(project, tmp_path / "hub", config)
+    with pytest.raises(StepFailed, match=why) as failure:
+        project.manifests()
+    assert "config.json of example/small@" in str(failure.value)
+    assert not own_lock_path(project.lane).exists()

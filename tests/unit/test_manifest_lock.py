@@ -106,7 +106,7 @@ def test_two_lanes_with_different_files_share_a_seal():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"files": 1}', '{"files": {}}', '{"version": 2, "files": {}}']
+    "text", ["", "{", "[]", '{"files": 1}', '{"files": {}}', '{"version": 3, "files": {}}']
 )
 def test_a_damaged_seal_seals_nothing(text):
     assert seal_entries(text, MANIFEST) == {}
@@ -121,7 +121,10 @@ def some_lock(**parts: Any) -> Lock:
 
 
 WHOLE = Lock(
-    {"small": Locked("main", MANIFEST, ("*",)), "big": Locked(COMMIT, MANIFEST)},
+    {
+        "small": Locked("main", replace(MANIFEST, config={"heads": [8], "n": None}), ("*",)),
+        "big": Locked(COMMIT, MANIFEST),
+    },
     {"image.build.git.engine": LockedGit("https://git.example/a/b", COMMIT[:12], COMMIT)},
     {"image.build.base": LockedImage("registry.example/base:1", f"sha256:{SHA}")},
     {"template": LockedFile(SHA, "b" * 64)},
@@ -136,8 +139,9 @@ def test_a_lock_comes_back_from_its_text(tmp_path):
     assert read_lock(tmp_path / "none.json") is None
 
 
-def test_a_lock_of_version_1_is_read():
-    text = format_lock(some_lock()).replace('"version": 2', '"version": 1')
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_lock_of_an_older_version_is_read(version):
+    text = format_lock(some_lock()).replace('"version": 3', f'"version": {version}')
     assert parse_lock(text, "x") == some_lock()
 
 
@@ -162,7 +166,7 @@ def test_a_lock_cut_anywhere_is_refused():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"version": 2', '"version": 3', "is 3, this sparkyard reads 1 and 2"),
+        ('"version": 3', '"version": 4', "is 4, this sparkyard reads 1 and 2 and 3"),
         ("config.json", "../config.json", "has empty"),
         (f'"commit": "{COMMIT}"', '"commit": "ccccccc"', "is not a 40-hex commit"),
         (f'"sha256": "{SHA}"', f'"sha256": "{SHA[1:]}"', "has neither"),

@@ -1,4 +1,4 @@
-"""Conditions of a recipe over its settings: which checkpoints belong to a lane. Pure.
+"""Conditions of a recipe over its settings: which checkpoints and jobs belong to a lane. Pure.
 
 The one place that decides; ``Lane.checkpoints`` is how everybody asks.
 """
@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sparkyard.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from sparkyard.model import Lane
-    from sparkyard.recipe import CheckpointSpec
+    from sparkyard.recipe import CheckpointSpec, JobSpec
     from sparkyard.templating import Sandbox
+
+
+class _Conditional(Protocol):
+    @property
+    def when(self) -> str: ...
+
+
+Conditional = TypeVar("Conditional", bound=_Conditional)
 
 
 @cache
@@ -41,16 +49,25 @@ def holds(expression: str, settings: Mapping[str, Any]) -> bool:
 
 def belonging(lane: Lane) -> dict[str, CheckpointSpec]:
     """The checkpoints of a lane whose condition holds. Raises ConfigError for conditions that cannot be judged."""
+    return _belonging(lane, "checkpoints", lane.recipe.checkpoints)
+
+
+def jobs_of(lane: Lane) -> dict[str, JobSpec]:
+    """The jobs of a lane whose condition holds. Raises ConfigError for conditions that cannot be judged."""
+    return _belonging(lane, "jobs", lane.recipe.jobs)
+
+
+def _belonging(lane: Lane, part: str, specs: Mapping[str, Conditional]) -> dict[str, Conditional]:
     settings = {name: value.value for name, value in lane.settings.items()}
-    found: dict[str, CheckpointSpec] = {}
+    found: dict[str, Conditional] = {}
     faults: list[Fault] = []
-    for name, spec in lane.recipe.checkpoints.items():
+    for name, spec in specs.items():
         try:
             if not spec.when or holds(spec.when, settings):
                 found[name] = spec
         except ValueError as error:
             file = str(lane.recipe_folder / "recipe.yml")
-            faults.append(Fault(file, 0, f"checkpoints.{name}.when", str(error)))
+            faults.append(Fault(file, 0, f"{part}.{name}.when", str(error)))
     if faults:
         raise ConfigError(faults)
     return found

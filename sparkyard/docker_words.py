@@ -13,7 +13,7 @@ from sparkyard.model import Container, RenderedFile
 
 BUILD_LABEL = "sparkyard.build"
 LABELS = ("lane", "rank", "node", "nodes", "service", "hash", "discovered")
-"""Names behind ``sparkyard.`` in the labels of a container."""
+"""Names behind ``sparkyard.`` in the labels of a container; that of a job has ``job`` in place of ``service``."""
 
 OURS = (
     "detach",
@@ -51,7 +51,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A rank's service, rendered: the parts of its ``docker run``."""
+    """A rank's container, rendered: the parts of its ``docker run``. Of a ``job`` it runs once, else it serves."""
 
     lane: str
     name: str
@@ -65,15 +65,25 @@ class Service:
     env_files: tuple[RenderedFile, ...]
     mounts: tuple[Mount, ...]
     words: tuple[str, ...]
+    job: bool = False
 
     @property
     def container(self) -> str:
-        return f"sparkyard-{self.lane}-{self.name}-{self.rank}"
+        return f"sparkyard-{self.lane}-{'job-' if self.job else ''}{self.name}-{self.rank}"
 
 
 def container(service: Service, files: Sequence[RenderedFile]) -> Container:
     """The container of a service. ``files`` are all rendered files of its node; those that it mounts count in its hash."""
-    wanted = hashlib.sha256(json.dumps(_wanted(service, files), sort_keys=True).encode()).hexdigest()
+    return finished(service, files, digest(wanted_state(service, files)))
+
+
+def digest(wanted: object) -> str:
+    """The hash of a wanted state (64 hex digits)."""
+    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
+
+
+def finished(service: Service, files: Sequence[RenderedFile], wanted: str) -> Container:
+    """The container with its labels; ``wanted`` is the hash of everything that it is made of."""
     return Container(
         node=service.node,
         rank=service.rank,
@@ -103,10 +113,11 @@ def _labels(service: Service, files: Sequence[RenderedFile], wanted: str) -> dic
     marks = {name: f"<discovered: {name}>" for name in used(service, files)}
     nodes = ",".join(service.nodes)
     values = (service.lane, str(service.rank), service.node, nodes, service.name, wanted, json.dumps(marks))
-    return dict(zip(LABELS, values, strict=True))
+    names = tuple("job" if name == "service" and service.job else name for name in LABELS)
+    return dict(zip(names, values, strict=True))
 
 
-def _wanted(service: Service, files: Sequence[RenderedFile]) -> list[object]:
+def wanted_state(service: Service, files: Sequence[RenderedFile]) -> list[object]:
     """Everything that a change of must replace the container for. Marks are not filled: discovered values do not count."""
     contents = {file.path: hashlib.sha256(file.content.encode()).hexdigest() for file in read(service, files)}
     return [list(_run(service, {})), contents, service.image_mark]

@@ -100,10 +100,11 @@ class RoomSpec(Part):
 
 
 class SaysSpec(Part):
-    """A line that the log of a job must have (``pattern``), and what that means; everything that is missing is told at once."""
+    """A line that the log of a job must have on each of its ranks (or of ``nodes``), and what that means; all that is missing is told at once."""
 
     what: str
     pattern: str
+    nodes: Who | None = None
 
 
 class JobSpec(ContainerSpec):

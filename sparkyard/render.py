@@ -16,6 +16,7 @@ from sparkyard.model import Lane
 from sparkyard.pins import unlocked_pins
 from sparkyard.recipe import CheckSpec
 from sparkyard.render_image import ImageRendering
+from sparkyard.render_jobs import JobRendering, stages
 from sparkyard.render_patches import patches
 from sparkyard.render_rank import Rank, RankRendering
 from sparkyard.render_scripts import ScriptsRendering
@@ -90,6 +91,8 @@ class Rendering:
         else:
             made = tuple(container for rank in ranks for container in rank.containers)
         self.rules(ranks)
+        texts = tuple(patches(self.lane, self.lock, ranks, self.templates))
+        jobs = JobRendering(self.lane, self.lock, self.ranks, image, texts).jobs(ranks)
         head = ranks[0].scope
         return RenderedLane(
             lane=self.lane.name,
@@ -105,7 +108,9 @@ class Rendering:
             kept={rank.node.name: rank.kept for rank in ranks},
             secrets=self.ranks.secrets,
             scripts=scripts,
-            patches=tuple(patches(self.lane, self.lock, ranks, self.templates)),
+            patches=texts,
+            jobs=jobs,
+            stages=stages(self.lane, jobs),
         )
 
     # image

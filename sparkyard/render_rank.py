@@ -10,7 +10,7 @@ from sparkyard import docker_words, env_dialects
 from sparkyard.kept import Kept
 from sparkyard.lock import Lock
 from sparkyard.model import Container, Lane, Node, RenderedFile
-from sparkyard.recipe import FileSpec, ServiceSpec
+from sparkyard.recipe import ContainerSpec, FileSpec, ServiceSpec
 from sparkyard.render_kept import kept_folders
 from sparkyard.render_patches import patch_scope
 from sparkyard.rendered import RenderedGate, RenderedImage
@@ -139,8 +139,21 @@ class RankRendering:
     # services
 
     def service(self, name: str, spec: ServiceSpec, rank: Rank, image: RenderedImage) -> Container:
-        key, node = f"services.{name}", rank.node.name
-        own = self.service_env(key, spec, rank)
+        key = f"services.{name}"
+        made = docker_words.container(
+            self.parts(key, name, spec, rank, image), tuple(rank.files.values())
+        )
+        self.visible(key, made.words, rank.scope)
+        return made
+
+    def parts(
+        self, key: str, name: str, spec: ContainerSpec, rank: Rank, image: RenderedImage, *, job: bool = False
+    ) -> docker_words.Service:
+        """What a container of a service or job is made of on a rank; its gate is noted beside."""
+        node = rank.node.name
+        own = self.own_env(key, spec, rank)
+        if not job:
+            self.without_effect(own, rank)
         rendered = docker_words.Service(
             lane=self.lane.name,
             name=name,
@@ -150,36 +163,38 @@ class RankRendering:
             image=image.reference,
             image_mark=image.mark or image.pulled,
             options=self.words(f"{key}.options", spec.options, rank),
-            env={**rank.env, **own},
-            env_files=self.env_files(key, spec, rank),
+            env=own if job else {**rank.env, **own},
+            env_files=(*self.env_files(key, spec, rank), *(() if job else self.hidden_file(rank))),
             mounts=self.mounts(key, spec, rank),
             words=self.words(f"{key}.words", spec.words, rank),
+            job=job,
         )
         for message in docker_words.option_faults(rendered.options):
             self.templates.fault(f"{key}.options", message, node)
         self.gate(key, spec, rank, rendered.container)
-        made = docker_words.container(rendered, tuple(rank.files.values()))
-        self.visible(key, made.words, rank.scope)
-        return made
+        return rendered
 
-    def service_env(self, key: str, spec: ServiceSpec, rank: Rank) -> dict[str, str]:
+    def own_env(self, key: str, spec: ContainerSpec, rank: Rank) -> dict[str, str]:
         found: dict[str, str] = {}
         for name, source in spec.env.items():
             value = self.templates.optional(f"{key}.env.{name}", source, rank.scope)
             if value is not None:
                 found[name] = value
         self.refuse_env(f"{key}.env", found, "shell", rank)
+        return found
+
+    def without_effect(self, found: Mapping[str, str], rank: Rank) -> None:
+        """A fault for each variable that an inventory sets and a service overrides."""
         for name in (self.lane.env.keys() - self.recipe.env.keys()) & found.keys():
             place = str(self.lane.env[name].origin)
             message = f"{name} is set by the recipe's service itself, so {place} would be without effect; change the setting that it comes from"
             self.templates.fault(f"env.{name}", message, rank.node.name)
-        return found
 
     def words(self, key: str, sources: list[str], rank: Rank) -> tuple[str, ...]:
         found = (self.templates.optional(f"{key}.{n}", text, rank.scope) for n, text in enumerate(sources))
         return tuple(word for word in found if word is not None)
 
-    def env_files(self, key: str, spec: ServiceSpec, rank: Rank) -> tuple[RenderedFile, ...]:
+    def env_files(self, key: str, spec: ContainerSpec, rank: Rank) -> tuple[RenderedFile, ...]:
         found: list[RenderedFile] = []
         for name in spec.env_files:
             told = self.recipe.files.get(name)
@@ -191,9 +206,13 @@ class RankRendering:
                 )
             else:
                 found.append(rank.files[name])
-        return (*found, *(file for name, file in rank.files.items() if name == HIDDEN_FILE))
+        return tuple(found)
 
-    def mounts(self, key: str, spec: ServiceSpec, rank: Rank) -> tuple[docker_words.Mount, ...]:
+    def hidden_file(self, rank: Rank) -> tuple[RenderedFile, ...]:
+        """The secrets of the lane's environment, which services read."""
+        return tuple(file for name, file in rank.files.items() if name == HIDDEN_FILE)
+
+    def mounts(self, key: str, spec: ContainerSpec, rank: Rank) -> tuple[docker_words.Mount, ...]:
         found: list[docker_words.Mount] = []
         for n, mount in enumerate(spec.mounts):
             source = self.templates.text(f"{key}.mounts.{n}.source", mount.source, rank.scope)
@@ -203,7 +222,7 @@ class RankRendering:
             found.append(made)
         return tuple(found)
 
-    def gate(self, key: str, spec: ServiceSpec, rank: Rank, container: str) -> None:
+    def gate(self, key: str, spec: ContainerSpec, rank: Rank, container: str) -> None:
         if spec.gate is None:
             return
         port = None

@@ -12,6 +12,7 @@ from typing import Any
 from sparkyard.kept import Kept
 from sparkyard.model import Container, RenderedFile
 from sparkyard.recipe import CheckSpec
+from sparkyard.rendered_job import RenderedJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class RenderedLane:
         kept: node → the folders there that outlive the services.
         discovered: names that must be discovered on a node before it can start, by node.
         unlocked: checkpoints by name, and git sources by dotted key, whose commit is not known yet.
+        jobs: each after those that it needs.
+        stages: what a start brings up, in order: names of services that start together, or of one job.
     """
 
     lane: str
@@ -134,6 +137,8 @@ class RenderedLane:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     scripts: RenderedScripts | None = None
     patches: tuple[RenderedPatch, ...] = ()
+    jobs: tuple[RenderedJob, ...] = ()
+    stages: tuple[tuple[str, ...], ...] = ()
 
     def files_of(self, node: str) -> tuple[RenderedFile, ...]:
         return tuple(file for file in self.files if file.node == node)

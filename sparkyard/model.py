@@ -113,6 +113,7 @@ class Lane:
         nodes: in rank order of the lane; ``nodes[0]`` is its rank 0.
         settings: every setting of the recipe with its value and origin.
         env: the lane's extra environment of the engine, merged by key.
+        profile: the name of the chosen profile with the place that chose it; None for none.
         image_folder: where the image's ``dockerfile`` and ``context`` lie, if that is not the recipe's folder (stand-ins).
         image_origin: what the recipe's own image is made of, where a stand-in takes its place.
     """
@@ -126,6 +127,7 @@ class Lane:
     env: Mapping[str, Value] = field(default_factory=dict)
     image_folder: Path | None = None
     image_origin: str = ""
+    profile: Value | None = None
 
     @property
     def build_folder(self) -> Path:

@@ -20,8 +20,8 @@ from sparkyard.sections import Section, sections
 SYSTEM = Question("ask_system")
 """The question whose answer is a ``System``."""
 
-JUMBO_PAYLOAD = 8972
-"""Bytes of ping payload that fill a frame of MTU 9000: less 20 of IPv4 header and 8 of ICMP."""
+HEADERS = 28
+"""Bytes of a frame that are no ping payload: 20 of IPv4 header and 8 of ICMP."""
 
 
 @dataclass(frozen=True, slots=True)

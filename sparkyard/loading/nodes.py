@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkyard.loading import kinds
 from sparkyard.loading.ansible import Vars
+from sparkyard.loading.cables import check_cables
 from sparkyard.loading.marked import Faults, Marked
 from sparkyard.loading.variables import LINK, SCALARS
 from sparkyard.model import Link, Node, Value
@@ -32,6 +33,7 @@ def build_nodes(
         _refuse_missing(host, marks[host], variables, faults)
     _check_ranks(marks, host_vars, faults)
     _check_local(marks, host_vars, faults)
+    check_cables(host_vars, faults)
     _refuse_shared(values, ("link.address",), faults)
     _refuse_shared(values, ("ansible_host", "ansible_port"), faults)
     built = [_node(host, variables, values[host], environ) for host, variables in host_vars.items()]
@@ -149,7 +151,9 @@ def _link(link: Any) -> Link | None:
     hcas = link["hcas"]
     if not isinstance(hcas, list):
         return None
-    return Link(str(link["address"]), str(link["interface"]), tuple(str(name) for name in hcas))
+    names = tuple(str(name) for name in hcas)
+    mtu = {"mtu": link["mtu"]} if isinstance(link.get("mtu"), int) else {}
+    return Link(str(link["address"]), str(link["interface"]), names, **mtu)
 
 
 def _own_path(path: str | None, environ: Mapping[str, str]) -> str | None:

@@ -11,6 +11,8 @@ from sparkyard.loading.phrases import describe, did_you_mean, quoted, unknown
 
 LANE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 LINK = ("address", "interface", "hcas")
+LINK_MORE = ("mtu",)
+"""Keys of a link that may be left out."""
 PRIORITY = "ansible_group_priority"
 
 
@@ -37,7 +39,7 @@ SCALARS: Mapping[str, kinds.Check] = {
     "ansible_ssh_private_key_file": kinds.path,
     "ansible_python_interpreter": kinds.text,
 }
-KNOWN = (*SCALARS, "link", "lanes", "mirrors", PRIORITY)
+KNOWN = (*SCALARS, "link", "peer_hcas", "lanes", "mirrors", PRIORITY)
 OVERRIDABLE = ("root", "models", "hub_endpoint", "revert_to")
 """Variables of the whole inventory that the environment and ``--set`` may replace, besides the lane's settings."""
 
@@ -71,6 +73,8 @@ def check_variables(variables: Mapping[str, Marked], key: str, faults: Faults) -
             _check(value, where, SCALARS[name], faults)
         elif name == "link":
             _link(value, where, faults)
+        elif name == "peer_hcas":
+            _peer_hcas(value, where, faults)
         elif name == "lanes":
             _lanes(value, where, faults)
         elif name == "mirrors":
@@ -112,12 +116,17 @@ def _link(value: Marked, key: str, faults: Faults) -> None:
                 value, key, f"a mapping of {', '.join(LINK)} is expected, found {describe(value.value)}"
             )
         return
-    checks: Mapping[str, kinds.Check] = {"address": kinds.ipv4, "interface": kinds.word, "hcas": _hcas}
+    checks: Mapping[str, kinds.Check] = {
+        "address": kinds.ipv4,
+        "interface": kinds.word,
+        "hcas": _hcas,
+        "mtu": kinds.whole(1280, 9000),
+    }
     for name, item in value.value.items():
         if name in checks:
             _check(item, dotted(key, name), checks[name], faults)
         else:
-            faults.at(item, dotted(key, name), unknown("key", name, LINK))
+            faults.at(item, dotted(key, name), unknown("key", name, (*LINK, *LINK_MORE)))
 
 
 def _hcas(value: object) -> str:
@@ -127,6 +136,19 @@ def _hcas(value: object) -> str:
         return fault
     twice = [name for name in value if value.count(name) > 1]
     return f"{twice[0]} stands there twice" if twice else ""
+
+
+def _peer_hcas(value: Marked, key: str, faults: Faults) -> None:
+    """The shape only: rank of a peer to the HCAs of the cable to it. Both ends of a cable are compared with all nodes at hand."""
+    if not isinstance(value.value, dict) or not value.value:
+        if value.value is not UNREADABLE:
+            found = describe(value.value)
+            faults.at(value, key, f"a mapping of a peer's rank to a list of HCAs is expected, found {found}")
+        return
+    for name, item in value.value.items():
+        if not name.isdecimal():
+            faults.at(item, dotted(key, name), f"the rank of a peer is expected, found {quoted(name)}")
+        _check(item, dotted(key, name), _hcas, faults)
 
 
 def _lanes(value: Marked, key: str, faults: Faults) -> None:

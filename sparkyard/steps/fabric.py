@@ -8,7 +8,10 @@ from sparkyard.facts import PingFact
 from sparkyard.model import Node
 from sparkyard.network import Hca, Interface
 from sparkyard.plan import Answers, Verdict
-from sparkyard.system import System, system
+from sparkyard.system import HEADERS, System, system
+
+JUMBO = 9000
+"""Bytes of a full frame on a RoCE link."""
 
 
 def link(answers: Answers, node: Node, head: bool) -> Verdict:
@@ -80,7 +83,7 @@ def rdma(answers: Answers, node: Node) -> Verdict:
     words = ", ".join(f"{name} GID {index}" for name, index in indexes.items())
     if len(set(indexes.values())) > 1:
         words += "; they differ, so there is no single gid"
-    return Verdict("ok", words, details=_lonely(facts, node), data={"gids": indexes})
+    return Verdict("ok", words, details=(*_lonely(facts, node), *_small(facts, node)), data={"gids": indexes})
 
 
 def _hca(hca: Hca | None, name: str, node: Node, facts: System) -> Verdict | None:
@@ -116,8 +119,27 @@ def _lonely(facts: System, node: Node) -> tuple[str, ...]:
     )
 
 
+def _small(facts: System, node: Node) -> tuple[str, ...]:
+    """HCAs whose interface carries small frames only, where the link's own address is on another network and proves nothing."""
+    if node.link.mtu >= JUMBO:
+        return ()
+    found = (
+        (hca.name, interface)
+        for hca in facts.hcas
+        if hca.name in node.link.hcas
+        for interface in hca.interfaces
+    )
+    mtus = [(name, each) for name, interface in found if (each := facts.interface(interface))]
+    return tuple(
+        f"warning: MTU of {interface.name} ({name}) is {interface.mtu}; expected {JUMBO}: set mtu: {JUMBO} in /etc/netplan"
+        for name, interface in mtus
+        if interface.mtu < JUMBO
+    )
+
+
 def jumbo(fact: PingFact, facts: System, node: Node, peer: Node) -> Verdict:
-    """A full frame of MTU 9000 goes there and back in one piece."""
+    """A full frame goes there and back in one piece: of MTU 9000, unless the link of one of them is on a smaller network."""
+    wanted = min(node.link.mtu, peer.link.mtu)
     interface = facts.interface(node.link.interface)
     own = (
         f"MTU of {node.link.interface} is {interface.mtu}"
@@ -125,12 +147,12 @@ def jumbo(fact: PingFact, facts: System, node: Node, peer: Node) -> Verdict:
         else f"no interface {node.link.interface}"
     )
     if fact.large:
-        return Verdict("ok", f"8972 bytes in one piece to {peer.link.address}")
+        return Verdict("ok", f"{wanted - HEADERS} bytes in one piece to {peer.link.address}")
     if fact.small:
         return Verdict(
             "blocked",
-            f"{peer.name} ({peer.link.address}) answers small packets only: here the {own}; expected 9000 at both ends",
-            next_step=f"set mtu: 9000 in /etc/netplan for {node.link.interface} here and {peer.link.interface} on "
+            f"{peer.name} ({peer.link.address}) answers small packets only: here the {own}; expected {wanted} at both ends",
+            next_step=f"set mtu: {wanted} in /etc/netplan for {node.link.interface} here and {peer.link.interface} on "
             f"{peer.name}, and on the switch",
         )
     return Verdict(

@@ -16,7 +16,7 @@ from sparkyard.network import Listener
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps import fabric
-from sparkyard.system import JUMBO_PAYLOAD, SYSTEM, system
+from sparkyard.system import HEADERS, SYSTEM, system
 from sparkyard.trees import Disk, parse_disk
 
 GIB = 2**30
@@ -91,7 +91,7 @@ def _disk(node: Node, least: int, folders: tuple[Kept, ...]) -> Step:
 
 
 def _jumbo(node: Node, peer: Node) -> Step:
-    asked = ping_question(peer.link.address, JUMBO_PAYLOAD)
+    asked = ping_question(peer.link.address, min(node.link.mtu, peer.link.mtu) - HEADERS)
 
     def judge(answers: Answers) -> Verdict:
         return fabric.jumbo(ping(answers, asked), system(answers), node, peer)

@@ -59,7 +59,7 @@ def _parsed(environment: Environment, key: str, marked: Marked, faults: Faults) 
 def _is_open(key: str, recipe: Recipe) -> bool:
     """Whether what stands at a key can be read by others: in ``ps``, in ``docker inspect``, or in a 0644 file."""
     steps = key.split(".")
-    if steps[0] == "services" and len(steps) > 2:
+    if steps[0] in {"services", "jobs"} and len(steps) > 2:
         return steps[2] in {"options", "words", "env"}
     if steps[0] == "files" and len(steps) > 2 and steps[2] == "values":
         return not recipe.files[steps[1]].secret
@@ -67,8 +67,11 @@ def _is_open(key: str, recipe: Recipe) -> bool:
 
 
 def _names(tree: nodes.Node) -> Iterator[str]:
-    """The last parts of every dotted or indexed name: ``lane.api_key`` gives ``api_key``."""
+    """The last parts of every dotted or indexed name: ``lane.api_key`` gives ``api_key``; not where it is asked only whether it is set."""
+    asked = {id(node.test) for node in tree.find_all((nodes.If, nodes.CondExpr))}
     for node in tree.find_all((nodes.Getattr, nodes.Getitem)):
+        if id(node) in asked:
+            continue
         if isinstance(node, nodes.Getattr):
             yield node.attr
         elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):

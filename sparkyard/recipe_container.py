@@ -12,11 +12,12 @@ from sparkyard.recipe_base import Bytes, Name, Part, Seconds, Source, Template, 
 class MountSpec(Part):
     """A bind mount. ``source`` is absolute on the node and never in /tmp; ``create`` makes the folder.
 
-    ``when`` is a Jinja expression over the settings; without it the mount is always there.
+    ``when`` is a Jinja expression over the settings; without it the mount is always there. A ``source`` that is empty because of a
+    ``{% if %}`` leaves the mount out on that rank.
     """
 
     source: Template
-    target: str
+    target: Template
     read_only: bool = True
     create: bool = False
     when: str = ""

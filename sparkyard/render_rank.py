@@ -140,9 +140,7 @@ class RankRendering:
 
     def service(self, name: str, spec: ServiceSpec, rank: Rank, image: RenderedImage) -> Container:
         key = f"services.{name}"
-        made = docker_words.container(
-            self.parts(key, name, spec, rank, image), tuple(rank.files.values())
-        )
+        made = docker_words.container(self.parts(key, name, spec, rank, image), tuple(rank.files.values()))
         self.visible(key, made.words, rank.scope)
         return made
 
@@ -215,8 +213,11 @@ class RankRendering:
     def mounts(self, key: str, spec: ContainerSpec, rank: Rank) -> tuple[docker_words.Mount, ...]:
         found: list[docker_words.Mount] = []
         for n, mount in enumerate(spec.mounts):
-            source = self.templates.text(f"{key}.mounts.{n}.source", mount.source, rank.scope)
-            made = docker_words.Mount(source, mount.target, mount.read_only, mount.create)
+            source = self.templates.optional(f"{key}.mounts.{n}.source", mount.source, rank.scope)
+            if source is None:  # not on this rank
+                continue
+            target = self.templates.text(f"{key}.mounts.{n}.target", mount.target, rank.scope)
+            made = docker_words.Mount(source, target, mount.read_only, mount.create)
             for message in docker_words.mount_faults(made) if source else ():
                 self.templates.fault(f"{key}.mounts.{n}", message, rank.node.name)
             found.append(made)

@@ -213,6 +213,8 @@ class RankRendering:
     def mounts(self, key: str, spec: ContainerSpec, rank: Rank) -> tuple[docker_words.Mount, ...]:
         found: list[docker_words.Mount] = []
         for n, mount in enumerate(spec.mounts):
+            if mount.when and not self.templates.holds(f"{key}.mounts.{n}.when", mount.when, rank.scope):
+                continue
             source = self.templates.optional(f"{key}.mounts.{n}.source", mount.source, rank.scope)
             if source is None:  # not on this rank
                 continue
@@ -220,6 +222,10 @@ class RankRendering:
             made = docker_words.Mount(source, target, mount.read_only, mount.create)
             for message in docker_words.mount_faults(made) if source else ():
                 self.templates.fault(f"{key}.mounts.{n}", message, rank.node.name)
+            if made.target in [other.target for other in found]:
+                self.templates.fault(
+                    f"{key}.mounts.{n}", f"{made.target} is the target of two mounts", rank.node.name
+                )
             found.append(made)
         return tuple(found)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from sparkyard.loading.lane import check_lane_names, check_settings, choose_lane, resolve
 from sparkyard.loading.marked import Faults
 from sparkyard.loading.overrides import Overrides, read_overrides, refuse_unknown, variable_of
+from sparkyard.loading.profiles import PROFILE
 from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe, read_recipe
 from sparkyard.loading.variables import OVERRIDABLE
 from sparkyard.model import Inventory, Lane
@@ -66,8 +67,8 @@ def _check_overrides(
     faults: Faults,
 ) -> None:
     """Refuse overrides that nothing reads. Recipes are read for the settings of other lanes only when a name is strange."""
-    own = [*file.names, *OVERRIDABLE]
-    everywhere = {setting for found in files.values() for setting in found.names} | set(own)
+    own = [*file.names, *OVERRIDABLE, *([PROFILE] if file.profiles else [])]
+    everywhere = {setting for found in files.values() for setting in found.names} | {*own, PROFILE}
     if any(name not in map(variable_of, everywhere) for name in overrides.environ):
         rest = (read_recipe(recipes[lane], Faults()) for lane in sorted(recipes.keys() - files.keys()))
         everywhere |= {setting for found in rest if found for setting in found.names}

@@ -46,6 +46,8 @@ def explain_json(what: Lane | Inventory) -> list[dict[str, Any]]:
 def _lane_rows(lane: Lane) -> Iterator[Row]:
     owner = f"lane {lane.name}"
     yield Row(owner, "nodes", _shown(names := [node.name for node in lane.nodes]), _nodes_origin(lane), names)
+    if lane.profile is not None:
+        yield from _rows(owner, {"profile": lane.profile})
     yield from _rows(owner, lane.settings)
     yield from _rows(owner, {f"env.{name}": value for name, value in lane.env.items()})
     for node in lane.nodes:

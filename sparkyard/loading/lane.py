@@ -1,6 +1,6 @@
 """A recipe resolved against an inventory: which nodes, and every setting with the place that set it.
 
-Least to most: the recipe's default, ``lanes.X.<setting>`` of the inventory, ``SPARKYARD_<SETTING>``, ``--set``. A setting belongs
+Least to most: the recipe's default, the chosen profile, ``lanes.X.<setting>`` of the inventory, ``SPARKYARD_<SETTING>``, ``--set``. A setting belongs
 to the lane, so all its nodes must agree on it; ``env`` merges by key in the same order.
 """
 
@@ -17,6 +17,8 @@ from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import UNREADABLE, Faults
 from sparkyard.loading.overrides import ENVIRONMENT, SET, Overrides, override
 from sparkyard.loading.phrases import describe, unknown
+from sparkyard.loading.profiles import PROFILE, chosen, name_fault
+from sparkyard.loading.profiles import values as profile_values
 from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe
 from sparkyard.loading.secrets import is_secret
 from sparkyard.loading.settings import check_value, kind_of
@@ -81,6 +83,8 @@ def check_settings(values: Values, name: str, file: RecipeFile, faults: Faults) 
                 continue
             if setting == "env" or setting.startswith("env."):
                 fault = _env_fault(setting, value.value)
+            elif setting == PROFILE and file.profiles:
+                fault = name_fault(value.value, file.profiles)
             elif setting in settings:
                 known = settings[setting]
                 fault = mask(check_value(known, value.value), [str(value.value)] if known.secret else [])
@@ -122,11 +126,13 @@ def resolve(
     """The lane. ``sound`` is False for an inventory with faults, whose nodes are not worth counting."""
     nodes = lane_nodes(inventory, name, file, faults) if sound else inventory.nodes
     values = {node.name: inventory.values[node.name] for node in nodes}
+    profile = chosen(_agreed(values, f"lanes.{name}.{PROFILE}", faults), file, overrides, faults)
+    below = profile_values(profile, file)
     settings: dict[str, Value] = {}
     for setting in file.recipe.settings:
-        settings[setting] = _setting(values, name, setting, file, overrides, faults)
+        settings[setting] = _setting(values, name, setting, file, overrides, below, faults)
     env = _env(values, name, file, overrides, faults)
-    return Lane(name, file.recipe, file.folder, inventory, nodes, settings, env)
+    return Lane(name, file.recipe, file.folder, inventory, nodes, settings, env, profile=profile)
 
 
 def lane_nodes(inventory: Inventory, name: str, file: SoundRecipe, faults: Faults) -> tuple[Node, ...]:
@@ -185,7 +191,13 @@ def _order_fault(nodes: tuple[Node, ...], bounds: tuple[int, int]) -> str:
 
 
 def _setting(
-    values: Values, lane: str, name: str, file: SoundRecipe, overrides: Overrides, faults: Faults
+    values: Values,
+    lane: str,
+    name: str,
+    file: SoundRecipe,
+    overrides: Overrides,
+    below: Mapping[str, Value],
+    faults: Faults,
 ) -> Value:
     setting = file.recipe.settings[name]
     above = override(
@@ -193,7 +205,7 @@ def _setting(
     )
     given = _agreed(values, f"lanes.{lane}.{name}", faults)
     mark = file.root.nearest(["settings", name, "default"])
-    value = above or given or Value(setting.default, Origin(mark.file, mark.line))
+    value = above or given or below.get(name) or Value(setting.default, Origin(mark.file, mark.line))
     if value.value is None and setting.generated:
         return Value(f"<generated: {name}>", value.origin)
     return Value(value.value, value.origin, setting.secret)

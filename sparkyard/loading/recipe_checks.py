@@ -10,6 +10,7 @@ from sparkyard import conditions, provenance
 from sparkyard.loading.marked import Faults, Marked, dotted
 from sparkyard.loading.overrides import RESERVED, variable_of
 from sparkyard.loading.phrases import placeholder, quoted, unknown
+from sparkyard.loading.profiles import PROFILE, check_profiles, check_published
 from sparkyard.loading.recipe_templates import check_templates
 from sparkyard.loading.settings import check_value
 from sparkyard.loading.variables import KNOWN
@@ -17,7 +18,7 @@ from sparkyard.recipe import Recipe, ServiceSpec
 
 MEBIBYTE = 1 << 20
 TEBIBYTE = 1 << 40
-_TAKEN = ("nodes", "env", *KNOWN)
+_TAKEN = ("nodes", "env", PROFILE, *KNOWN)
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 Say = Callable[[str, str], None]
@@ -30,6 +31,8 @@ def check_recipe(recipe: Recipe, root: Marked, folder: Path, faults: Faults) -> 
         faults.at(root.nearest(_steps(key)), key, message)
 
     _settings(recipe, say)
+    check_profiles(recipe, say)
+    check_published(recipe, say)
     _nodes(recipe, say)
     _checkpoints(recipe, say)
     _files(recipe, folder, say)
@@ -150,7 +153,7 @@ def _stays(path: Path, folder: Path) -> bool:
 
 def _node_path(key: str, path: str, say: Say) -> None:
     """A path on a node: absolute or by a template, and not in a folder that a reboot empties."""
-    if not path.startswith(("/", "{{", "~/")):
+    if not path.startswith(("/", "{{", "{%", "~/")):
         say(key, f"an absolute path or one that starts with {{{{ is expected, found {quoted(path)}")
     elif ".." in path.split("/"):
         say(key, f"a path without .. is expected, found {quoted(path)}")
@@ -163,21 +166,23 @@ def _services(recipe: Recipe, say: Say) -> None:
         say("services", "at least one service is expected, or scripts instead")
     for name, service in recipe.services.items():
         key = f"services.{name}"
-        _mounts(service, key, say)
+        _mounts(recipe, service, key, say)
         for index, file in enumerate(service.env_files):
             _env_file(recipe, f"{key}.env_files.{index}", file, say)
         if service.gate is not None and service.gate.log is not None:
             _regex(f"{key}.gate.log", service.gate.log, say)
 
 
-def _mounts(service: ServiceSpec, key: str, say: Say) -> None:
+def _mounts(recipe: Recipe, service: ServiceSpec, key: str, say: Say) -> None:
     targets: dict[str, int] = {}
     for index, mount in enumerate(service.mounts):
         place = f"{key}.mounts.{index}"
+        if mount.when:
+            _condition(recipe, f"{place}.when", mount.when, say)
         _node_path(f"{place}.source", mount.source, say)
-        if not mount.target.startswith("/") or ".." in mount.target.split("/"):
+        if not mount.target.startswith(("/", "{{", "{%")) or ".." in mount.target.split("/"):
             say(f"{place}.target", f"an absolute path without .. is expected, found {quoted(mount.target)}")
-        if mount.target in targets:
+        if mount.target in targets and not mount.when:
             say(f"{place}.target", f"{mount.target} is the target of mounts.{targets[mount.target]} too")
         targets.setdefault(mount.target, index)
 

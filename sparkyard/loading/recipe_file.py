@@ -41,6 +41,12 @@ class RecipeFile:
         settings = self.root.fields.get("settings")
         return tuple(settings.fields) if settings else ()
 
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The names of its profiles."""
+        profiles = self.root.fields.get("profiles")
+        return tuple(profiles.fields) if profiles else ()
+
 
 @dataclass(frozen=True, slots=True)
 class SoundRecipe(RecipeFile):

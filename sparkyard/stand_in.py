@@ -107,14 +107,14 @@ def _checkpoint(spec: CheckpointSpec) -> CheckpointSpec:
 
 def _patch(spec: PatchSpec) -> PatchSpec:
     """The text comes from the lab's repository: what it hashes to is locked there."""
-    return spec.model_copy(update={"git": _git(spec.git), "pristine": "", "patched": ""})
+    return spec.model_copy(update={"git": _git(spec.git), "pristine": "", "patched": "", "md5": ""})
 
 
 def git_commits() -> Mapping[str, str]:
     """The commits of the git repositories that the lab keeps in place of real ones: URL → commit, made of their files alone."""
-    from sparkyard.lab import kit_repo  # noqa: PLC0415 - the lab is not for those who have none
+    from sparkyard.lab import git_repos  # noqa: PLC0415 - the lab is not for those who have none
 
-    return {kit_repo.URL: kit_repo.commit(kit_repo.files())}
+    return git_repos.commits()
 
 
 def _git(spec: GitSpec) -> GitSpec:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sparkyard
-from sparkyard.lab import control, images, inventory, kit_repo, state, tiny_repos
+from sparkyard.lab import control, git_repos, images, inventory, state, tiny_repos
 from sparkyard.lab import node as nodes
 from sparkyard.lab.errors import LabError, program, require_programs, require_root
 from sparkyard.lab.files import keep, replace, sweep
@@ -136,7 +136,7 @@ def _write_common(place: Place, count: int) -> None:
     replace(place.inventory, inventory.text(place.nodes(count)))
     replace(place.stand_in_inventory, inventory.stand_in_text(place.nodes(count)))
     place.git.mkdir(exist_ok=True)
-    kit_repo.keep(place.git)
+    git_repos.keep(place.git)
     for node in place.nodes(count):
         nodes.make_key(node.folder / "hostkey", node.name)
 

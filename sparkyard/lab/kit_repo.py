@@ -28,8 +28,12 @@ Files = Mapping[str, bytes]
 
 def files() -> dict[str, bytes]:
     """Path in the repository to content: everything below ``kit/`` beside this file."""
-    top = Path(__file__).parent / "kit"
-    found = sorted(path for path in top.rglob("*") if path.is_file())
+    return below(Path(__file__).parent / "kit")
+
+
+def below(top: Path) -> dict[str, bytes]:
+    """Path below a folder to content; what Python compiled there is left out."""
+    found = sorted(path for path in top.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {_name(path.relative_to(top)): path.read_bytes() for path in found}
 
 
@@ -73,7 +77,11 @@ def make(folder: Path, more: Files | None = None) -> str:
 
     Raises LabError when git fails.
     """
-    content = {**files(), **(more or {})}
+    return make_of(folder, {**files(), **(more or {})})
+
+
+def make_of(folder: Path, content: Files) -> str:
+    """Make the bare repository ``folder`` anew, with these files; returns its commit. Raises LabError when git fails."""
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
         for path, body in content.items():
@@ -91,11 +99,12 @@ def make(folder: Path, more: Files | None = None) -> str:
     return made
 
 
-def keep(folder: Path) -> Path:
+def keep(folder: Path, url: str = URL, content: Files | None = None) -> Path:
     """The repository below ``folder``, by the path of its URL; one that has the commit of today's files is not touched."""
-    target = folder / URL.removeprefix("https://github.com/")
-    if not (target / "HEAD").is_file() or commit(files()) != _head(target):
-        make(target)
+    wanted = files() if content is None else content
+    target = folder / url.removeprefix("https://github.com/")
+    if not (target / "HEAD").is_file() or commit(wanted) != _head(target):
+        make_of(target, wanted)
     return target
 
 

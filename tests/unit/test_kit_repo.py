@@ -3,7 +3,7 @@
 import subprocess
 
 from sparkyard import stand_in
-from sparkyard.lab import kit_repo
+from sparkyard.lab import git_repos, kit_repo
 
 
 def test_its_commit_is_known_before_it_is_made(tmp_path):
@@ -19,5 +19,12 @@ def test_the_scripts_are_sound_shell():
             subprocess.run(["sh", "-n"], input=content, check=True)
 
 
-def test_the_stand_in_names_it():
-    assert stand_in.git_commits() == {kit_repo.URL: kit_repo.commit(kit_repo.files())}
+def test_the_stand_in_names_it_and_every_folder_of_repositories(tmp_path):
+    named = stand_in.git_commits()
+    assert named[kit_repo.URL] == kit_repo.commit(kit_repo.files())
+    assert named.keys() == {kit_repo.URL} | {
+        f"https://github.com/{path.relative_to(git_repos.TOP)}" for path in git_repos.TOP.glob("*/*")
+    }
+    git_repos.keep(tmp_path)
+    heads = {url: kit_repo._head(tmp_path / url.removeprefix(git_repos.HOST)) for url in named}
+    assert heads == named

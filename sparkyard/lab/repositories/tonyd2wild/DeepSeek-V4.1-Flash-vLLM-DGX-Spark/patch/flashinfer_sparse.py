@@ -1,0 +1,3 @@
+"""The lab's stand-in for a module of an engine's own tree: models/deepseek_v4_1/nvidia/flashinfer_sparse.py."""
+
+MOUNTED_OVER = "models/deepseek_v4_1/nvidia/flashinfer_sparse.py"

@@ -246,6 +246,7 @@ class CheckSpec(Part):
     repeats: Annotated[int, Field(ge=1, le=64)] = 1
     timeout: Seconds = 60.0
     not_supported: str = ""
+    when: str = ""
 
 
 class StopSpec(Part):
@@ -274,11 +275,15 @@ class KeptSpec(Part):
 
 
 class RuleSpec(Part):
-    """A relation between values that must hold: a Jinja expression, rendered for every rank."""
+    """A relation between values that must hold: a Jinja expression, rendered for every rank.
+
+    ``at`` is ``start`` where only a start depends on it: a value, for instance, that a job of ``build`` brings forth.
+    """
 
     must: str
     message: Template
     source: str
+    at: Literal["always", "start"] = "always"
 
 
 class ExpectedFigure(Part):

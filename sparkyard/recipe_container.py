@@ -41,6 +41,7 @@ class ContainerSpec(Part):
     """A container of each chosen rank; the engine is its main process.
 
     ``options`` are words of ``docker run`` before the image, ``words`` follow it. ``env_files`` name entries of ``files``.
+    ``argv_secrets`` name the secret settings that the program takes only among its own words: people are told.
     """
 
     nodes: Who
@@ -49,6 +50,7 @@ class ContainerSpec(Part):
     env_files: list[str] = []
     mounts: list[MountSpec] = []
     words: list[Template] = []
+    argv_secrets: list[Name] = []
     gate: GateSpec | None = None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from sparkyard.conditions import holds
 from sparkyard.errors import ConfigError
 from sparkyard.lock import Lock
 from sparkyard.model import Lane
@@ -78,6 +79,7 @@ class Rendering:
         recipe = lane.recipe_folder / RECIPE
         shared = lane.recipe_folder.parent.parent / "templates"
         self.templates = Templates(str(recipe), (lane.recipe_folder, shared), line_finder(recipe))
+        self.starting = Templates(str(recipe), (), self.templates.line_of)  # what would only stop a start
         self.ranks = RankRendering(lane, commits, self.templates, lock)
 
     def run(self) -> RenderedLane:
@@ -102,7 +104,7 @@ class Rendering:
             gates=self.ranks.gates,
             order=self.order(),
             ready=self.ready(head),
-            checks=tuple(self.check(n, check, head) for n, check in enumerate(self.recipe.verify)),
+            checks=tuple(self.check(n, check, head) for n, check in self.wanted_checks()),
             ports={rank.node.name: self.ports(rank.scope) for rank in ranks},
             unlocked=(*unlocked(self.lane, self.commits), *unlocked_pins(self.lane, self.lock)),
             kept={rank.node.name: rank.kept for rank in ranks},
@@ -111,6 +113,7 @@ class Rendering:
             patches=texts,
             jobs=jobs,
             stages=stages(self.lane, jobs),
+            start_faults=self.starting.faults(),
         )
 
     # image
@@ -158,6 +161,12 @@ class Rendering:
             api_key=self.templates.text("ready.api_key", spec.api_key, scope),
         )
 
+    def wanted_checks(self) -> list[tuple[int, CheckSpec]]:
+        """The checks that belong to the lane with its settings, each with its number in the recipe."""
+        settings = {name: value.value for name, value in self.lane.settings.items()}
+        every = enumerate(self.recipe.verify)
+        return [(n, check) for n, check in every if not check.when or holds(check.when, settings)]
+
     def check(self, number: int, check: CheckSpec, scope: Scope) -> CheckSpec:
         key = f"verify.{number}"
         expect = [
@@ -174,9 +183,10 @@ class Rendering:
 
     def rules(self, ranks: list[Rank]) -> None:
         for n, rule in enumerate(self.recipe.rules):
+            faults = self.starting if rule.at == "start" else self.templates
             for rank in ranks:
                 if not self.templates.holds(f"rules.{n}.must", rule.must, rank.scope):
                     message = self.templates.text(f"rules.{n}.message", rule.message, rank.scope)
-                    self.templates.fault(
+                    faults.fault(
                         f"rules.{n}", f"{message} (must be: {rule.must}; {rule.source})", rank.node.name
                     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkyard.errors import Fault
 from sparkyard.kept import Kept
 from sparkyard.model import Container, RenderedFile
 from sparkyard.recipe import CheckSpec
@@ -31,18 +32,34 @@ class RenderedTree:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedMade:
+    """How a project's own scripts make an image: ``steps`` in the clone ``folder`` on the head leave ``reference`` with ``labels``.
+
+    ``record`` is the file on the head that says what was made.
+    """
+
+    reference: str
+    steps: tuple[tuple[str, ...], ...]
+    labels: Mapping[str, str]
+    folder: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedImage:
     """The engine image.
 
     Attributes:
         reference: the name and tag that every rank runs; the tag is made of the build hash or the digest.
-        mark: the value of its label ``sparkyard.build`` (64 hex digits) when it is built; empty when it is pulled.
+        mark: the value of its label ``sparkyard.build`` (64 hex digits) when it is built; empty when it is pulled. One that is made
+            by scripts has it in its record.
         words: the whole ``docker build`` or ``docker pull``.
         context: absolute folder of a build, on the head; put together there from ``source`` and ``trees`` if there are any.
         pulled: ``repository@sha256:…`` when it is pulled.
         memory: what a build needs free.
         source: the recipe's own part of the context.
         local_base: the base, if it comes from no registry and must be on the head already.
+        made: how a project's own scripts make it, if they do; its repository is the one tree.
     """
 
     name: str
@@ -55,6 +72,7 @@ class RenderedImage:
     source: str = ""
     trees: tuple[RenderedTree, ...] = ()
     local_base: str = ""
+    made: RenderedMade | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +139,7 @@ class RenderedLane:
         unlocked: checkpoints by name, and git sources by dotted key, whose commit is not known yet.
         jobs: each after those that it needs.
         stages: what a start brings up, in order: names of services that start together, or of one job.
+        start_faults: rules that do not hold and that only a start must obey.
     """
 
     lane: str
@@ -139,6 +158,7 @@ class RenderedLane:
     patches: tuple[RenderedPatch, ...] = ()
     jobs: tuple[RenderedJob, ...] = ()
     stages: tuple[tuple[str, ...], ...] = ()
+    start_faults: tuple[Fault, ...] = ()
 
     def files_of(self, node: str) -> tuple[RenderedFile, ...]:
         return tuple(file for file in self.files if file.node == node)

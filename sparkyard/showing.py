@@ -227,6 +227,10 @@ def _exceptions(lane: Lane) -> Iterator[Row]:
     scripts = lane.recipe.scripts
     for text in scripts.exceptions if scripts is not None else ():
         yield {"name": lane.name, "about": text}
+    for name, spec in (*lane.recipe.jobs.items(), *lane.recipe.services.items()):
+        for secret in spec.argv_secrets:
+            about = f"takes {secret} only among its own words: while it runs, root and the owner of its process on that node can read it in the process list"
+            yield {"name": name, "about": about}
 
 
 def _rules(lane: Lane) -> Iterator[Row]:

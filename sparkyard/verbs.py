@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkyard.errors import SparkyardError, StepFailed, UsageError
+from sparkyard.errors import ConfigError, SparkyardError, StepFailed, UsageError
 from sparkyard.fetched import texts, texts_here
 from sparkyard.line import Line
 from sparkyard.looking import containers, running_lanes
@@ -106,7 +106,8 @@ def adopt(line: Line, folder: str, node: str) -> None:
 
 
 def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
-    """Preflight; what other verbs bring, as requirements; then the rendered files."""
+    """Preflight; what other verbs bring, as requirements; then the rendered files. Raises ConfigError for rules of a start."""
+    _startable(rendered)
     from_download = checkpoint.download_steps(lane, line.manifests(lane))
     there = [required(s, f"download --lane={lane.name}") for s in from_download if s.noun == "checkpoint"]
     there += [required(s, f"build --lane={lane.name}") for s in image.build_steps(lane, rendered)]
@@ -125,6 +126,13 @@ def _ahead(line: Line, lane: Lane) -> None:
     for verb in line.verbs:
         if verb in ("start", "restart"):
             _whole(line, lane, verb)
+            _startable(line.rendered(lane))
+
+
+def _startable(rendered: RenderedLane) -> None:
+    """Refuse what the recipe's rules for a start forbid. Raises ConfigError with all of it."""
+    if rendered.start_faults:
+        raise ConfigError(rendered.start_faults)
 
 
 def _whole(line: Line, lane: Lane, verb: str) -> None:

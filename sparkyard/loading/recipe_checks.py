@@ -37,6 +37,7 @@ def check_recipe(recipe: Recipe, root: Marked, folder: Path, faults: Faults) -> 
     _checkpoints(recipe, say)
     _files(recipe, folder, say)
     _services(recipe, say)
+    _argv_secrets(recipe, say)
     _limits(recipe, say)
     _verify(recipe, say)
     _sources(recipe, root, faults)
@@ -173,6 +174,16 @@ def _services(recipe: Recipe, say: Say) -> None:
             _regex(f"{key}.gate.log", service.gate.log, say)
 
 
+def _argv_secrets(recipe: Recipe, say: Say) -> None:
+    """What a program shows in its own words must be a setting that is known to be secret."""
+    secrets = [name for name, setting in recipe.settings.items() if setting.secret]
+    for part, specs in (("services", recipe.services), ("jobs", recipe.jobs)):
+        for name, spec in specs.items():
+            for index, secret in enumerate(spec.argv_secrets):
+                if secret not in secrets:
+                    say(f"{part}.{name}.argv_secrets.{index}", unknown("secret setting", secret, secrets))
+
+
 def _mounts(recipe: Recipe, service: ServiceSpec, key: str, say: Say) -> None:
     targets: dict[str, int] = {}
     for index, mount in enumerate(service.mounts):
@@ -222,6 +233,8 @@ def _verify(recipe: Recipe, say: Say) -> None:
         if check.name in first:
             say(f"{key}.name", f"{quoted(check.name)} is the name of verify.{first[check.name]} too")
         first.setdefault(check.name, index)
+        if check.when:
+            _condition(recipe, f"{key}.when", check.when, say)
         if not check.path.startswith("/"):
             say(f"{key}.path", f"a path that starts with / is expected, found {quoted(check.path)}")
         for number, expected in enumerate(check.expect):

@@ -6,6 +6,7 @@ prove. Nothing here connects to anything; of files, only those of the lab's git 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from sparkyard.recipe import (
 )
 from sparkyard.scopes import origin
 
+PIN = re.compile(r"[0-9a-f]{7,40}")
+"""What a commit looks like; a branch keeps its name, and the lab's hub has ``main``."""
 MARKER = "/run/sparkyard-lab"
 """Every node of a lab has this file, and nothing else has."""
 BASE = "sparkyard-lab/engine-base:latest"
@@ -37,6 +40,7 @@ LONGEST = 120.0
 SILENCE = 60.0
 
 COMMITS: Mapping[str, str] = {
+    "bertholomus/DeepSeek-V4.1-Flash-TensorFold-TP4-4xGB10": "38161ecd0fd187fa09524c3561aee44eb8ece828",
     "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": "eb3247d0f78f08756bdf86d46d191081646bf8b3",
     "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw": "3a992478c1f8e031b6e1fcee11c144d4d2411aa2",
     "deepseek-ai/DeepSeek-V4.1-Flash": "3d56a87498a075b1081c5002480867ac71212579",
@@ -101,7 +105,7 @@ def _checkpoint(spec: CheckpointSpec) -> CheckpointSpec:
             f"the lab's hub has no stand-in for {spec.repo}; expected one of {', '.join(sorted(COMMITS))}",
             next_step="add it to sparkyard/lab/tiny_repos.py and sparkyard/stand_in.py",
         )
-    pin = COMMITS[spec.repo][: len(spec.revision)]
+    pin = COMMITS[spec.repo][: len(spec.revision)] if PIN.fullmatch(spec.revision) else spec.revision
     return spec.model_copy(update={"revision": pin, "bytes": None})
 
 

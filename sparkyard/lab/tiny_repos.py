@@ -20,6 +20,8 @@ LAYERS = 43
 ENGRAM_LAYERS = (1, 14)
 INDEX = "model.safetensors.index.json"
 TENSOR_BYTES = 768
+KIT_FILES = 356
+"""As many as the manifest of TensorFold's kernel kit for four nodes has."""
 
 CONFIG = {
     "architectures": ["DeepseekV4ForCausalLM"],
@@ -132,11 +134,33 @@ def original(release: str) -> Files:
     return {**_weights(shards, release), **_text(CONFIG), **encoder}
 
 
+def kernel_kit() -> Files:
+    """A kernel kit with its manifest (sha256, bytes, origin, two-node flag, path), of as many files as the real one."""
+    names = ["aot/aot.json", "engram.json", "rope.json", "vision/gate_bias_vl.safetensors"]
+    names += [f"rope-{kind}-{part}.f32" for kind in ("plain", "compressed") for part in ("cos", "sin")]
+    names += [
+        f"aot/cubins/{content(f'cubin {number}', 32).hex()}.cubin" for number in range(KIT_FILES - len(names))
+    ]
+    files = {name: content(f"kit {name}", 64) for name in names}
+    files["vision/gate_bias_vl.safetensors"] = safetensors(["layers.0.ffn.gate.bias_vl"], "kit")
+    rows = (
+        f"{hashlib.sha256(data).hexdigest()} {len(data):11}  git  -  {name}"
+        for name, data in sorted(files.items())
+    )
+    manifest = "".join(f"{line}\n" for line in ("# the lab's kernel kit", *rows))
+    return {
+        "README.md": b"# The lab's kernel kit\n",
+        **{f"kit/{name}": data for name, data in files.items()},
+        "kit/MANIFEST": manifest.encode(),
+    }
+
+
 REPOSITORIES: Mapping[str, Callable[[], Files]] = {
     "LibertAIDAI/DeepSeek-V4.1-Flash-1017-EXL3-2.9bpw": lambda: quantized("1017", whole=False),
     "Mia-AiLab/DeepSeek-V4.1-Flash-EXL3-2.9bpw": lambda: quantized("first", whole=True),
     "deepseek-ai/DeepSeek-V4.1-Flash-1017": lambda: original("1017"),
     "deepseek-ai/DeepSeek-V4.1-Flash": lambda: original("first"),
+    "bertholomus/DeepSeek-V4.1-Flash-TensorFold-TP4-4xGB10": kernel_kit,
 }
 """What the lab's hub serves in place of each real repository."""
 

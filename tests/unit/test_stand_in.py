@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from dataclasses import replace
@@ -21,6 +22,7 @@ from tests.unit import sample
 
 REPLACED = {"image", "checkpoints", "ready", "limits"}
 ROOT = Path(__file__).parents[2]
+KIT = "bertholomus/DeepSeek-V4.1-Flash-TensorFold-TP4-4xGB10"
 TWIN = ROOT / "tests" / "data" / "recipes" / "twin"
 
 
@@ -120,7 +122,7 @@ def test_what_is_right_is_not_written_again(tmp_path: Path) -> None:
     assert not strange.exists()
 
 
-@pytest.mark.parametrize("name", sorted(tiny_repos.REPOSITORIES))
+@pytest.mark.parametrize("name", sorted(set(tiny_repos.REPOSITORIES) - {KIT}))
 def test_indexes_and_headers_agree_with_the_files(name: str) -> None:
     files = tiny_repos.REPOSITORIES[name]()
     placed = json.loads(files[tiny_repos.INDEX])["weight_map"]
@@ -134,6 +136,18 @@ def test_indexes_and_headers_agree_with_the_files(name: str) -> None:
         assert {key for key in header if key != "__metadata__"} == {
             t for t, where in placed.items() if where == shard
         }
+
+
+def test_the_kernel_kit_is_what_its_manifest_says_and_the_stand_in_image_has_that_manifest() -> None:
+    files = dict(tiny_repos.REPOSITORIES[KIT]())
+    manifest = files.pop("kit/MANIFEST")
+    assert (ROOT / "recipes/lab/stand-in/root/engine/kit/MANIFEST").read_bytes() == manifest
+    rows = [line.split() for line in manifest.decode().splitlines() if not line.startswith("#")]
+    assert len(rows) == 356
+    kit = {path.removeprefix("kit/"): data for path, data in files.items() if path.startswith("kit/")}
+    assert {row[-1]: (row[0], int(row[1])) for row in rows} == {
+        path: (hashlib.sha256(data).hexdigest(), len(data)) for path, data in kit.items()
+    }
 
 
 def test_the_packs_have_the_published_numbers_of_files() -> None:

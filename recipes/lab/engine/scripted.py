@@ -169,7 +169,7 @@ class Handler(BaseHTTPRequestHandler):
         calls = [self.call(tool)] if tool else []
         prompt = sum(len(str(message.get("content")).split()) for message in ask.get("messages", []))
         count = len(thought) + len(tokens) + 8 * len(calls)
-        usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
+        usage = self.usage(ask, prompt, count)
         if ask.get("stream"):
             self.stream(ask, self.choices(thought, tokens, calls), usage)
             return
@@ -182,6 +182,10 @@ class Handler(BaseHTTPRequestHandler):
         }
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         self.send(200, {**self.head("chat.completion"), "choices": [choice], "usage": usage})
+
+    def usage(self, _ask: dict[str, Any], prompt: int, count: int) -> dict[str, Any]:
+        """How many tokens went in and came out."""
+        return {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
 
     def thought(self, _ask: dict[str, Any]) -> str:
         """What is thought before the answer; this engine does not think."""
@@ -218,7 +222,7 @@ class Handler(BaseHTTPRequestHandler):
         """What every answer begins with."""
         return {"id": "chatcmpl-lab", "object": kind, "created": int(time.time()), "model": self.given.alias}
 
-    def stream(self, ask: dict[str, Any], choices: Iterator[dict[str, Any]], usage: dict[str, int]) -> None:
+    def stream(self, ask: dict[str, Any], choices: Iterator[dict[str, Any]], usage: dict[str, Any]) -> None:
         """Server-sent events, one token each."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")

@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import formats
+from rendezvous import say
 from scripted import Handler
 from styles import Given
 
 PRODUCT = re.compile(r"(\d{1,6})\s*[*x\u00d7]\s*(\d{1,6})")
+SUM = re.compile(r"(\d{1,6})\s*\+\s*(\d{1,6})")
 BOXES = re.compile(r"(\d{1,6}) boxes of (\d{1,6})\D+(\d{1,6})\D+left")
 CAPITAL = "The capital of France is Paris."
+PAGE = 256
+"""Tokens: SGLang caches prompts of this model in pages of so many."""
+LONG = 512
+"""Tokens of a prompt that is long enough for the fused prefill statistics, which are compared at their first call."""
 THOUGHT = "Let me think about this first."
 REASONING_FIELD = {"vllm": "reasoning"}
 
@@ -38,6 +44,8 @@ def answer(ask: Mapping[str, Any]) -> str:
     said = last_text(ask)
     if product := PRODUCT.search(said):
         return str(int(product[1]) * int(product[2]))
+    if total := SUM.search(said):
+        return str(int(total[1]) + int(total[2]))
     if boxes := BOXES.search(said):
         return str(int(boxes[1]) * int(boxes[2]) - int(boxes[3]))
     return CAPITAL
@@ -56,11 +64,17 @@ class StandIn(Handler):
     """The scripted API with the habits of the lane's engine."""
 
     thinking = True
+    style = ""
+    reports_cache = False
+    fused = False
+    read: ClassVar[set[str]] = set()
+    """Prompts that came before."""
 
     @classmethod
     def prepare(cls, given: Given) -> None:
         """Take on the habits that the rank's words ask for."""
         cls.thinking = "no_thinking" not in given.facts
+        cls.style, cls.reports_cache = given.style.name, "cache_report" in given.facts
         cls.thoughts = REASONING_FIELD.get(given.style.name, "reasoning_content")
 
     def do_GET(self) -> None:  # noqa: N802 (its name there)
@@ -69,6 +83,21 @@ class StandIn(Handler):
 
     def thought(self, ask: dict[str, Any]) -> str:
         return THOUGHT if thinks(ask, default=self.thinking) else ""
+
+    def usage(self, ask: dict[str, Any], prompt: int, count: int) -> dict[str, Any]:
+        """With what came from the prefix cache, where the engine was told to report that: whole pages of a prompt seen before."""
+        if StandIn.style == "sglang" and prompt >= LONG and not StandIn.fused:
+            StandIn.fused = True
+            say(0, f"DSV41 hc_fused: first call ({prompt} rows) bit-identical to stock")
+        told = super().usage(ask, prompt, count)
+        asked = json.dumps(ask.get("messages"))
+        cached = prompt // PAGE * PAGE if asked in StandIn.read else 0
+        StandIn.read.add(asked)
+        return (
+            {**told, "prompt_tokens_details": {"cached_tokens": cached} if cached else None}
+            if StandIn.reports_cache
+            else told
+        )
 
     def text(self, ask: dict[str, Any]) -> str:
         if (ask.get("response_format") or {}).get("type") in {"json_schema", "json_object"}:

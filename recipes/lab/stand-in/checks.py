@@ -24,6 +24,8 @@ def faults(given: Given, environment: Mapping[str, str]) -> Iterator[str]:
     yield from model_faults(model)
     if given.style.name in TENSORFOLDS:
         yield from tensorfold_faults(given, model, environment)
+    elif given.style.name == "sglang":
+        yield from sglang_faults(given, environment)
     elif given.text("template") and not Path(given.text("template")).is_file():
         yield f"no chat template at {given.text('template')}"
 
@@ -96,8 +98,44 @@ def engram_folder(model: Path, environment: Mapping[str, str]) -> Path | None:
     return next(found, None)
 
 
+def sglang_faults(given: Given, environment: Mapping[str, str]) -> Iterator[str]:
+    """What ends a boot of the four-Spark kit, or would spoil its replies without a word."""
+    if given.text("tensors", "1") != given.text("world", "1"):
+        yield f"--tp {given.text('tensors')} is not the number of nodes, {given.text('world')}"
+    if given.text("graphs", given.text("parallel")) != given.text("parallel"):
+        yield f"graphs are captured up to {given.text('graphs')}, and {given.text('parallel')} requests may run"
+    if "expandable_segments:True" in environment.get("PYTORCH_CUDA_ALLOC_CONF", ""):
+        yield "expandable segments: logits are NaN"
+    if given.number("chunk", 0) > 1024 and environment.get("DSV41_INDEXER_CHUNKED") != "1":
+        yield "a chunk above 1024 without the indexer backport runs out of memory in long prompts"
+    if given.text("experts") == "1" and environment.get("DSV41_MOE_B12X_NEXT") != "1":
+        yield "ValueError: the per-rank width 576 of the experts is no multiple of 128"
+    if environment.get("DSV41_PACKED_DIR"):
+        yield from pack_faults(given, Path(environment["DSV41_PACKED_DIR"]))
+
+
+def pack_faults(given: Given, folder: Path) -> Iterator[str]:
+    """The real engine reads the checkpoint where its pack is missing; a pack of other rows it would believe."""
+    rank, world = given.number("rank", 0), given.number("world", 1)
+    config = json.loads((Path(given.text("model")) / "config.json").read_text())
+    text = config.get("text_config", config)
+    for layer, total in zip(text["engram_layer_ids"], text["engram_num_embeddings"], strict=True):
+        path = folder / f"engram-l{layer}-r{rank}of{world}.bin"
+        if not path.is_file():
+            yield f"no packed Engram rows: {path} is missing"
+            continue
+        with path.open("rb") as file:
+            found = struct.unpack("<6Q", file.read(48))
+        wanted = (layer, total * rank // world, total * (rank + 1) // world, total, 264)
+        if found[1:] != wanted or path.stat().st_size != 4096 + 264 * (wanted[2] - wanted[1]):
+            yield f"{path} has the rows {found[2]} to {found[3]} of {found[4]}, not {wanted[1]} to {wanted[2]} of {total}"
+
+
 def alike(given: Given, environment: Mapping[str, str]) -> dict[str, object]:
     """What must be the same on every rank: the engine compares it before it loads."""
+    if given.style.name == "sglang":
+        apart = ("rank", "host", "config")
+        return {name: value for name, value in given.facts.items() if name not in apart}
     devices = environment.get("TF_RDMA_DEVICES") or environment.get("NCCL_IB_HCA") or ""
     told: dict[str, object] = {
         "--parallel": given.text("parallel", "auto"),

@@ -13,6 +13,7 @@ import sys
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+import boot_log
 import checks
 import disk
 import scripted
@@ -30,6 +31,7 @@ def main() -> None:
     """Record, refuse, boot, join, serve."""
     words = sys.argv[1:]
     as_a_shell(words)
+    as_a_program(words)
     given = styles.parse(words, os.environ)
     rank = given.number("rank", 0)
     script = faults_on_demand(given, rank)
@@ -42,6 +44,7 @@ def main() -> None:
     scripted.die_later(script)
     scripted.boot(script)
     disk.prepare(given, rank, os.environ)
+    boot_log.tell(given, rank, os.environ)
     meet(given, rank)
     serve(given, script)
 
@@ -53,11 +56,18 @@ def as_a_shell(words: list[str]) -> None:
         os.execvp(name, [name, *words[1:]])
 
 
+def as_a_program(words: list[str]) -> None:
+    """A recipe may call a program of its image by its path: the one that lies there in the stand-in (``root/``) runs."""
+    if len(words) > 1 and words[0] == "python3" and Path(words[1]).is_file():
+        os.execvp(words[0], words)
+
+
 def faults_on_demand(given: Given, rank: int) -> argparse.Namespace:
     """The lane's facts as flags of the scripted engine, and behind them the test's faults."""
     key = given.text("api_key")
     if not key and given.text("api_key_file"):
         key = Path(given.text("api_key_file")).read_text().strip()
+    key = key or key_of_config(Path(given.text("config")))
     StandIn.key = key
     told = [
         "--rank",
@@ -76,6 +86,13 @@ def faults_on_demand(given: Given, rank: int) -> argparse.Namespace:
     for variable in ("STAND_IN", f"STAND_IN_{rank}"):
         told += shlex.split(os.environ.get(variable, ""))
     return scripted.words(told)
+
+
+def key_of_config(path: Path) -> str:
+    """The key in a file of options (``api-key: "…"``), where an engine reads it from there."""
+    lines = path.read_text().splitlines() if path.is_file() else ()
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("api-key:")]
+    return str(json.loads(found[-1])) if found else ""
 
 
 def tell(given: Given, words: list[str], rank: int) -> None:

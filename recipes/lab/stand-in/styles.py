@@ -165,10 +165,48 @@ SGLANG = Style(
         "master": ("--dist-init-addr", "--nccl-init-addr"),
         "parallel": ("--max-running-requests",),
         "context": ("--context-length",),
+        "chunk": ("--chunked-prefill-size",),
+        "kv_tokens": ("--max-total-tokens",),
+        "drafts": ("--speculative-dspark-block-size",),
+        "tensors": ("--tp", "--tp-size"),
+        "experts": ("--ep-size", "--ep"),
+        "graphs": ("--cuda-graph-max-bs-decode",),
+        "cache_report": ("--enable-cache-report",),
+        "config": ("--config",),
     },
     switches=frozenset(
-        ["--trust-remote-code", "--enable-metrics", "--disable-cuda-graph", "--skip-server-warmup"]
+        [
+            "--trust-remote-code",
+            "--enable-metrics",
+            "--enable-cache-report",
+            "--enable-decoder-swa-bounded-replay",
+            "--enable-deepseek-v4-fp4-indexer",
+            "--sleep-on-idle",
+            "--disable-cuda-graph",
+            "--disable-custom-all-reduce",
+            "--skip-server-warmup",
+        ]
     ),
+    values=frozenset(
+        [
+            "--load-format",
+            "--attention-backend",
+            "--moe-runner-backend",
+            "--fp8-gemm-backend",
+            "--mem-fraction-static",
+            "--random-seed",
+            "--tool-call-parser",
+            "--reasoning-parser",
+            "--speculative-algorithm",
+            "--speculative-dspark-sps-table-path",
+            "--speculative-dspark-confidence-sts-path",
+            "--watchdog-timeout",
+            "--min-free-slots-delay",
+            "--prefill-decode-interval",
+            "--swa-full-tokens-ratio",
+        ]
+    ),
+    strict=True,
     defaults={"host": "127.0.0.1", "port": "30000", "master_port": "20000", "world": "1", "rank": "0"},
 )
 

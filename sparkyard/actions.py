@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from sparkyard.actions_job import RemoveFiles, RunJob
 from sparkyard.command import Command
 from sparkyard.model import Manifest, RemoteFile
 
@@ -316,4 +317,6 @@ Action = (
     | WaitMemory
     | WaitReady
     | Request
+    | RemoveFiles
+    | RunJob
 )

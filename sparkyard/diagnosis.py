@@ -16,6 +16,7 @@ OTHER_LINES = 5
 """Log lines shown of each other rank."""
 NEVER = "0001-01-01T00:00:00Z"
 """Docker's time of things that have not happened."""
+BY_ITSELF = "ended by itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Ending:
     oom_killed: bool = False
     killer: str = ""
     lines: tuple[str, ...] = ()
+
+    @property
+    def well(self) -> bool:
+        """Whether it ended by itself with status 0, which is right for a job alone."""
+        return self.what.startswith(BY_ITSELF) and self.exit_code == 0
 
     @property
     def tokens(self) -> tuple[LogToken, ...]:
@@ -93,7 +99,7 @@ def _ended(state: dict[str, Any]) -> str:
     if state.get("OOMKilled"):
         return f"was killed for memory (exit code {code}, OOMKilled true)"
     if code == 0:
-        return "ended by itself (exit code 0), though it should serve"
+        return f"{BY_ITSELF} (exit code 0), though it should serve"
     return f"ended with exit code {code}{_signal(code)}"
 
 
@@ -168,6 +174,11 @@ def _next_step(end: Ending) -> str:
     return "invoke logs, or read the whole log in the run record"
 
 
+def silent(seconds: float, besides: str = "and they have not ended") -> str:
+    """One line about ranks that say nothing."""
+    return f"no rank wrote a log line for {seconds:g} s, {besides}: it hangs, or the limit (log_silence) is too low"
+
+
 def stall(
     seconds: float, others: Sequence[tuple[str, str, Sequence[str]]]
 ) -> tuple[str, str, tuple[str, ...]]:
@@ -175,9 +186,8 @@ def stall(
     details: list[str] = []
     for node, container, lines in others:
         details += _block(f"last lines of {node} ({container})", lines, LAST_LINES)
-    text = f"no rank wrote a log line for {seconds:g} s, and the API is not ready: it hangs, or the limit (log_silence) is too low"
     return (
-        text,
+        silent(seconds, "and the API is not ready"),
         "invoke logs --follow while starting again; save stacks (py-spy) of each rank if it hangs",
         tuple(details),
     )

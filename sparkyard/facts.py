@@ -24,7 +24,7 @@ from sparkyard.sections import sections
 from sparkyard.system import SYSTEM, discovered, system
 
 CONTAINERS = Question("ask_containers")
-LIBRARIES = ("facts.sh", "tree.sh", "sources.sh")
+LIBRARIES = ("facts.sh", "tree.sh", "sources.sh", "jobs.sh")
 TIMED_OUT = 124
 
 
@@ -244,8 +244,13 @@ class ContainerFact:
 
     @property
     def lane(self) -> str:
-        """The lane that it serves; empty for containers that are not ours."""
+        """The lane that it serves or works for; empty for containers that are not ours."""
         return self.labels.get("sparkyard.lane", "")
+
+    @property
+    def job(self) -> str:
+        """The job that it runs; empty for ranks that serve."""
+        return self.labels.get("sparkyard.job", "")
 
     @property
     def running(self) -> bool:

@@ -11,7 +11,7 @@ from sparkyard.generated import with_secrets
 from sparkyard.line import STAY, Line
 from sparkyard.model import Lane
 
-STARTS = ("start", "restart", "switch", "revert")
+STARTS = ("build", "start", "restart", "switch", "revert")
 """Verbs that may make a lane's generated secrets."""
 
 

@@ -47,10 +47,10 @@ def _ours(answer: Answers | SparkyardError) -> tuple[ContainerFact, ...]:
     return tuple(fact for fact in facts.containers(answer) if fact.lane)
 
 
-def running_lanes(found: Found) -> tuple[str, ...]:
-    """The lanes that have a container, running or not, on any node that answered."""
+def running_lanes(found: Found, *, jobs: bool = False) -> tuple[str, ...]:
+    """The lanes that have a container, running or not, on any node that answered; those of jobs count only with ``jobs``."""
     facts_ = [fact for facts_ in found.values() if not isinstance(facts_, SparkyardError) for fact in facts_]
-    return tuple(dict.fromkeys(fact.lane for fact in facts_))
+    return tuple(dict.fromkeys(fact.lane for fact in facts_ if jobs or not fact.job))
 
 
 def logs(line: Line, node: str, follow: bool, lines: str) -> None:
@@ -68,7 +68,7 @@ def logs(line: Line, node: str, follow: bool, lines: str) -> None:
         for fact in facts_
         if line.options.lane in (None, fact.lane)
     ]
-    for lane in running_lanes(found):
+    for lane in running_lanes(found, jobs=True):
         with contextlib.suppress(
             SparkyardError
         ):  # logs must also show what runs of a recipe that is no longer sound

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from sparkyard.model import Container, RenderedFile
 
+SIDECAR = ".sparkyard.json"
+"""What follows the name of an output in that of its sidecar."""
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedOutput:

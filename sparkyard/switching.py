@@ -24,7 +24,7 @@ from sparkyard.scopes import lane_root
 from sparkyard.steps import checkpoint, clone, image, life, patch, preflight
 from sparkyard.steps import switch as changing
 from sparkyard.steps import verify as checking
-from sparkyard.verbs import start_plan
+from sparkyard.verbs import jobs_of_build, start_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +150,7 @@ def _prepare(line: Line, new: Side, left: Sequence[Side], verb: str) -> None:
         *clone.clone_steps(lane, rendered),
         *patch.patch_steps(rendered, texts(line, lane)),
     ]
+    steps += jobs_of_build(lane, rendered, steps)
     try:
         line.run(Plan(verb, lane.name, tuple(steps)), rendered.secrets)
     except LineEnded:

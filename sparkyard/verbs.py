@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sparkyard.errors import ConfigError, SparkyardError, StepFailed, UsageError
@@ -13,7 +14,7 @@ from sparkyard.plan import Plan, Step, required
 from sparkyard.rendered import RenderedLane
 from sparkyard.selection import chosen_nodes
 from sparkyard.steps import adopt as adopting
-from sparkyard.steps import checkpoint, clone, files, image, life, patch, preflight
+from sparkyard.steps import checkpoint, clone, files, image, job, life, patch, preflight
 from sparkyard.steps import verify as checking
 
 
@@ -26,7 +27,7 @@ def download(line: Line) -> None:
 
 
 def build(line: Line) -> None:
-    """The engine image: on the head, then on the workers; edited texts on every node."""
+    """The engine image: on the head, then on the workers; edited texts on every node; the jobs that come after it."""
     lane = line.lane
     _ahead(line, lane)
     line.locked(lane)
@@ -34,7 +35,16 @@ def build(line: Line) -> None:
     rendered = line.rendered(lane)
     images = image.build_steps(lane, rendered)
     steps = (*images, *clone.clone_steps(lane, rendered), *patch.patch_steps(rendered, placed))
-    line.run(Plan("build", lane.name, steps), rendered.secrets)
+    line.run(Plan("build", lane.name, (*steps, *jobs_of_build(lane, rendered, steps))), rendered.secrets)
+
+
+def jobs_of_build(lane: Lane, rendered: RenderedLane, before: Sequence[Step]) -> tuple[Step, ...]:
+    """The files that the jobs of a build read, then these jobs, after all that is there before."""
+    jobs = job.build_jobs(rendered)
+    read = {(file.node, file.name) for each in jobs for file in each.files}
+    written = [step for step in files.file_steps(rendered) if (step.node, step.name) in read]
+    needs = [step.id for step in (*before, *written)]
+    return (*written, *job.job_steps(lane, rendered, jobs, needs))
 
 
 def start(line: Line) -> None:
@@ -69,7 +79,7 @@ def restart(line: Line) -> None:
 
 def stop(line: Line) -> None:
     """Stop every rank of what runs; nodes that do not answer are named, the others are stopped."""
-    lane = running_lane(line)
+    lane = running_lane(line, jobs=True)
     if lane is None:
         line.say("nothing of sparkyard runs on these nodes")
         return
@@ -114,6 +124,7 @@ def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, 
     there += [
         required(s, f"build --lane={lane.name}") for s in patch.patch_steps(rendered, texts_here(line, lane))
     ]
+    there += [required(s, f"build --lane={lane.name}") for s in job.sealed_steps(job.build_jobs(rendered))]
     checks = (*preflight.preflight_steps(lane, rendered), *clone.ssh_steps(lane, rendered))
     first = (*checks, *(replace(step, needs=()) for step in there))
     cloned = clone.clone_steps(lane, rendered, [step.id for step in first])
@@ -146,15 +157,15 @@ def _whole(line: Line, lane: Lane, verb: str) -> None:
         )
 
 
-def running_lane(line: Line) -> Lane | None:
-    """The lane that was named, else the one that has containers on the nodes; None when there is none.
+def running_lane(line: Line, *, jobs: bool = False) -> Lane | None:
+    """The lane that was named, else the one that has containers on the nodes (``jobs``: also of jobs alone); None when there is none.
 
     Raises UsageError when several are there, and the error of a node that did not answer when none is seen.
     """
     if line.options.lane:
         return line.lane
     found = containers(line, [node.name for node in line.inventory.nodes])
-    lanes = running_lanes(found)
+    lanes = running_lanes(found, jobs=jobs)
     if len(lanes) > 1:
         raise UsageError(f"several lanes are there: {', '.join(lanes)}", next_step="name one with --lane")
     if lanes:

@@ -38,5 +38,7 @@ EXECUTORS: Mapping[type, Executor] = {
     actions.WaitMemory: _later("memory", "wait_memory"),
     actions.WaitReady: _later("ready", "wait_ready"),
     actions.Request: _later("verify", "request"),
+    actions.RemoveFiles: _later("files", "remove_files"),
+    actions.RunJob: _later("job", "run_job"),
 }
 """``EXECUTORS[type(action)](action, node, world)``: raises a kind of SparkyardError on failure."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from sparkyard.actions import WriteFile
+from sparkyard.actions_job import RemoveFiles
 from sparkyard.command import Command
+from sparkyard.errors import StepFailed
 from sparkyard.world import World, must
 
 SCRIPT = """
@@ -43,3 +45,16 @@ def write_file(action: WriteFile, node: str, world: World) -> None:
         umask,
     )
     must(world.shell(node), Command(words, stdin=action.content, timeout=120), f"writing {action.path}")
+
+
+def remove_files(action: RemoveFiles, node: str, world: World) -> None:
+    """Remove the files; one that is gone already is fine. Raises StepFailed, with the line to type, for one that must not be removed."""
+    command = Command(("rm", "-f", "--", *action.paths), timeout=600)
+    done = world.shell(node).run(command)
+    if done.status != 0:
+        raise StepFailed(
+            f"{action.paths[0]} could not be removed",
+            node=node,
+            details=done.last_lines(),
+            next_step=f"on {node}: sudo {command.line()}",
+        )

@@ -37,16 +37,16 @@ def start_container(action: StartContainer, node: str, world: World) -> None:
     shell = world.shell(node)
     done = shell.run(action.command)
     if done.status != 0:
-        raise _refused(action, done, shell)
+        raise refused(action, done, shell)
     watch = world.watches.start(world, node, action.container, action.gate_log)
     if action.gate_log:
         _await_gate(action, world, watch, lambda: watch.gate_seen)
     elif action.gate_port:
-        with _Port(shell, action.gate_port, world.watches.news) as port:
+        with PortWait(shell, action.gate_port, world.watches.news) as port:
             _await_gate(action, world, watch, port.open)
 
 
-def _refused(action: StartContainer, done: Completed, shell: Shell) -> StepFailed:
+def refused(action: StartContainer, done: Completed, shell: Shell) -> StepFailed:
     """The message for a ``docker run`` that failed; removes the container that it may have left, if that is ours."""
     said = mask(done.err.decode(errors="replace").strip(), action.command.secrets)
     text, next_step = run_refused(action.container, said)
@@ -128,7 +128,7 @@ def listening_pattern(host: str, port: int) -> str:
     return f": {address}:{port:04X} 0+:0000 0A "
 
 
-class _Port:
+class PortWait:
     """A wait for a listening socket on the node, in the background."""
 
     def __init__(self, shell: Shell, where: tuple[str, int], news: News) -> None:
@@ -138,7 +138,7 @@ class _Port:
         self._error: SparkyardError | None = None
         self._thread = threading.Thread(target=self._wait, daemon=True)
 
-    def __enter__(self) -> _Port:
+    def __enter__(self) -> PortWait:
         self._thread.start()
         return self
 

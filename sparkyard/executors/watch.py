@@ -232,6 +232,10 @@ class Watches:
         if watch is not None:
             watch.close()
 
+    def all(self) -> tuple[Watch, ...]:
+        """Every watched container, in the order in which the watching began."""
+        return self._present()
+
     def died(self) -> Ending | None:
         """The first rank known to have ended."""
         return next((watch.ended for watch in self._present() if watch.ended), None)

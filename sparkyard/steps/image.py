@@ -69,7 +69,7 @@ def _no_base(wanted: RenderedImage, answers: Answers) -> Verdict | None:
 
 def _no_room(wanted: RenderedImage, answers: Answers) -> Verdict | None:
     """Blocked when a build beside a serving lane would leave it too little memory."""
-    lanes = sorted({c.lane for c in containers(answers) if c.lane and c.running})
+    lanes = sorted({c.lane for c in containers(answers) if c.lane and c.running and not c.job})
     free = system(answers).memory_available
     if not lanes or free >= wanted.memory + BESIDE:
         return None

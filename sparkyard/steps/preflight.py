@@ -139,7 +139,7 @@ def _running_lanes(answers: Answers, kit: Names = ()) -> tuple[str, ...]:
     ``kit`` are the exact names of containers that the lane's own scripts start: one that was started by hand counts too.
     """
     try:
-        running = [c for c in containers(answers) if c.running]
+        running = [c for c in containers(answers) if c.running and not c.job]
         return tuple(sorted({c.lane or c.name for c in running if c.lane or c.name in kit}))
     except CouldNotCheck:
         return ()

@@ -17,6 +17,7 @@ from sparkyard.facts import CONTAINERS, ContainerFact, containers, folder, folde
 from sparkyard.model import Container, Lane, Node
 from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedGate, RenderedLane
+from sparkyard.steps import job
 from sparkyard.steps.files import not_discovered
 
 OTHERS_GRACE = 60.0
@@ -33,16 +34,31 @@ def start_steps(lane: Lane, rendered: RenderedLane, needs: Sequence[str] = ()) -
     outdated = tuple(_outdated_step(lane, container, needs) for container in rendered.containers)
     before = (*needs, *(step.id for step in (*clear, *outdated)))
     started: list[Step] = []
+    for number in range(len(rendered.stages)):
+        steps = _stage_steps(lane, rendered, number, before)
+        started += steps
+        before = (*before, *(step.id for step in steps))
+    ready = ready_step(lane, rendered, tuple(step.id for step in started))
+    return (*clear, *outdated, *started, ready)
+
+
+def _stage_steps(lane: Lane, rendered: RenderedLane, number: int, before: tuple[str, ...]) -> list[Step]:
+    """The steps of one stage: a job, or services whose ranks start in the recipe's order."""
+    stage = rendered.stages[number]
+    jobs = [each for each in rendered.jobs if each.name in stage]
+    if jobs:
+        earlier = [name for names in rendered.stages[:number] for name in names]
+        return list(job.job_steps(lane, rendered, jobs, before, beside=earlier))
+    started: list[Step] = []
     for group in rendered.order:
         ranks = [
             _start_step(lane, rendered, container, before)
             for container in rendered.containers
-            if container.rank in group
+            if container.rank in group and container.service in stage
         ]
         started += ranks
         before = (*before, *(step.id for step in ranks))
-    ready = ready_step(lane, rendered, tuple(step.id for step in started))
-    return (*clear, *outdated, *started, ready)
+    return started
 
 
 def stop_steps(lane: Lane, needs: Sequence[str] = ()) -> tuple[Step, ...]:
@@ -94,7 +110,7 @@ def others_steps(lane: Lane, needs: Sequence[str]) -> tuple[Step, ...]:
 
 def _others_step(lane: Lane, node: Node, needs: Sequence[str]) -> Step:
     def judge(answers: Answers) -> Verdict:
-        others = [c for c in containers(answers) if c.lane and c.lane != lane.name and c.running]
+        others = [c for c in containers(answers) if c.lane not in ("", lane.name) and c.running and not c.job]
         if not others:
             return Verdict("ok", "no other lane runs here")
         beyond = sorted({n for c in others for n in _nodes_of(c)} - {n.name for n in lane.nodes})

@@ -38,7 +38,9 @@ def _ports_judge(node: str, lane: Lane, rendered: RenderedLane, others: Sequence
     kit = tuple(c.name for c in rendered.containers_of(node)) if rendered.scripts else ()
 
     def judge(answers: Answers) -> Verdict:
-        mine = any(c.lane == lane.name or c.name in kit for c in containers(answers) if c.running)
+        mine = any(
+            c.lane == lane.name or c.name in kit for c in containers(answers) if c.running and not c.job
+        )
         if mine:
             return Verdict("ok", f"lane {lane.name} holds its ports")
         return free_ports(answers, strange, excuse=False)

@@ -1,0 +1,23 @@
+# Questions about jobs on a node. Uses tree_existing and tree_text of tree.sh.
+
+# ask_job SEAL BEGUN OUTPUT…: the two records, then a line for each output: its filesystem, then what lies there.
+ask_job() {
+    printf 'job 1\n'
+    tree_text seal "$1" || return
+    tree_text begun "$2" || return
+    shift 2
+    printf '//made\n'
+    for job_output do
+        if ! job_seen=$(stat --format '%F|%i|%s|%b|%.9Y|%.9Z' -- "$job_output" 2>&1); then
+            case $job_seen in
+            *'No such file or directory'*) job_seen=missing ;;
+            *)
+                printf '%s\n' "$job_seen" >&2
+                return 1
+                ;;
+            esac
+        fi
+        printf '%s|%s\n' "$(stat -f -c %i "$(tree_existing "$job_output")")" "$job_seen"
+    done
+    printf '//done\n'
+}

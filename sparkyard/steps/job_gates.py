@@ -1,0 +1,95 @@
+"""What must be free before a job begins: the GPU, memory, room on the filesystems of what it makes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sparkyard.facts import ContainerFact, containers
+from sparkyard.job_facts import JobFact
+from sparkyard.model import Lane
+from sparkyard.plan import Answers, Question, Verdict
+from sparkyard.rendered_job import RenderedJob, RenderedRoom
+from sparkyard.steps.preflight import gpu, no_other_engine
+from sparkyard.system import system
+from sparkyard.trees import parse_disk
+
+GIB = 2**30
+BESIDE = 8 * GIB
+"""Bytes that stay free beside a serving lane (design.md section 4)."""
+
+
+def room_question(room: RenderedRoom) -> Question:
+    return Question("ask_disk", (room.path,))
+
+
+def refused(
+    job: RenderedJob, lane: Lane, answers: Answers, fact: JobFact, beside: Collection[str]
+) -> Verdict | None:
+    """Why the job cannot begin on a node; None when it can. ``beside`` are services of the lane that serve it, and may run."""
+    return (
+        _serving(job, lane, answers, beside)
+        or _gpu(job, answers)
+        or _memory(job, answers)
+        or _room(job, answers, fact)
+    )
+
+
+def _serving(job: RenderedJob, lane: Lane, answers: Answers, beside: Collection[str]) -> Verdict | None:
+    found = [fact for fact in containers(answers) if _in_the_way(fact, lane, beside)]
+    if not found:
+        return None
+    if job.at == "start":
+        seen = ", ".join(fact.name for fact in found)
+        return _stopped(job, f"{seen} runs, and comes after it", f"invoke restart --lane={lane.name}")
+    free, wanted = system(answers).memory_available, job.memory + BESIDE
+    serving = found[0].lane
+    if job.gpu:
+        return _stopped(job, f"it needs the GPU, and lane {serving} serves", f"invoke stop --lane={serving}")
+    if free < wanted:
+        seen = f"{free / GIB:.1f} GiB are free beside lane {serving}, expected {wanted / GIB:.1f} GiB"
+        return _stopped(job, seen, f"invoke stop --lane={serving}")
+    return None
+
+
+def _in_the_way(fact: ContainerFact, lane: Lane, beside: Collection[str]) -> bool:
+    mine = fact.lane == lane.name and fact.labels.get("sparkyard.service") in beside
+    return bool(fact.lane) and not fact.job and fact.running and not mine
+
+
+def _stopped(job: RenderedJob, seen: str, next_step: str) -> Verdict:
+    return Verdict("blocked", f"the job {job.name} needs the lane stopped: {seen}", next_step=next_step)
+
+
+def _gpu(job: RenderedJob, answers: Answers) -> Verdict | None:
+    if not job.gpu:
+        return None
+    verdicts = (no_other_engine(answers, gpu=True), gpu(answers))
+    return next((verdict for verdict in verdicts if verdict.state != "ok"), None)
+
+
+def _memory(job: RenderedJob, answers: Answers) -> Verdict | None:
+    free = system(answers).memory_available
+    if free >= job.memory:
+        return None
+    seen = f"{free / GIB:.1f} GiB of memory are free; the job {job.name} needs {job.memory / GIB:.1f} GiB"
+    return Verdict("blocked", seen, next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head")
+
+
+def _room(job: RenderedJob, answers: Answers, fact: JobFact) -> Verdict | None:
+    """What its outputs hold already counts as free: they are removed before it begins."""
+    wanted: dict[str, int] = {}
+    disks = {
+        room.path: parse_disk(answers.of(room_question(room)), answers.node, "free disk")
+        for room in job.room_of(answers.node)
+    }
+    for room in job.room_of(answers.node):
+        fs = disks[room.path].fs
+        wanted[fs] = wanted.get(fs, 0) + room.size
+    for disk in disks.values():
+        held = sum(made.allocated for made in fact.made.values() if made.fs == disk.fs)
+        if disk.available + held < wanted[disk.fs]:
+            own = f" and {held} are held by what it left" if held else ""
+            seen = f"{disk.available} bytes are free on {disk.at}{own}; the job {job.name} needs {wanted[disk.fs]} bytes"
+            lack = wanted[disk.fs] - disk.available - held
+            return Verdict("blocked", seen, next_step=f"free {lack} bytes there ({lack / GIB:.1f} GiB)")
+    return None

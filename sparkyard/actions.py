@@ -6,7 +6,7 @@ Sizes are bytes, times are seconds.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -181,6 +181,29 @@ class BuildImage:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeImage:
+    """Make an image by a project's own ``steps`` in a fresh clone ``folder`` on the head; they leave ``made`` with ``labels``.
+
+    Then it is put on ``record`` with its ``mark`` and named ``reference``. Without steps it is there already, and only that is
+    done. Older clones and records beside ``folder`` that begin with ``prefix`` are removed.
+    """
+
+    reference: str
+    made: str
+    mark: str
+    labels: Mapping[str, str]
+    check_out: Command
+    steps: tuple[Command, ...]
+    folder: str
+    record: str
+    prefix: str
+
+    def shown(self) -> str:
+        words = [f"clone into {self.folder}", *(step.shown() for step in self.steps)] if self.steps else []
+        return "; ".join((*words, f"docker tag {self.made} {self.reference}"))
+
+
+@dataclass(frozen=True, slots=True)
 class ShipImage:
     """Send an image from the head to the node: ``docker save | ssh … docker load`` over the link address."""
 
@@ -308,6 +331,7 @@ Action = (
     | GitTree
     | MakeContext
     | BuildImage
+    | MakeImage
     | ShipImage
     | StartContainer
     | StopContainer

@@ -13,7 +13,7 @@ from sparkyard.model import Container
 from sparkyard.plan import Answers, Question
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps.files import question
-from sparkyard.steps.image import difference
+from sparkyard.steps.image_found import difference
 from sparkyard.steps.patch import question as patch_question
 from sparkyard.steps.service import moved
 from sparkyard.system import SYSTEM, system

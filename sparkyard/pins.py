@@ -10,6 +10,8 @@ from sparkyard.manifest import COMMIT
 from sparkyard.model import Lane
 from sparkyard.recipe import GitSpec, Recipe
 
+MADE = "image.made.git"
+"""The key of the repository whose scripts make the image."""
 BASE = "image.build.base"
 """The key of a build's base image in a lock."""
 REGISTRY = re.compile(r"localhost|[^/]*[.:][^/]*")
@@ -20,6 +22,8 @@ def git_specs(recipe: Recipe) -> dict[str, GitSpec]:
     found: dict[str, GitSpec] = {}
     if recipe.image.build is not None:
         found |= {f"image.build.git.{name}": spec for name, spec in recipe.image.build.git.items()}
+    if recipe.image.made is not None:
+        found[MADE] = recipe.image.made.git
     if recipe.scripts is not None:
         found["scripts.git"] = recipe.scripts.git
     return found | {f"patches.{name}.git": patch.git for name, patch in recipe.patches.items()}

@@ -14,7 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparkyard.recipe import BuildSpec, CheckpointSpec, GitSpec, ImageSpec, Part, Recipe, ServiceSpec, Source
+from sparkyard.recipe import (
+    BuildSpec,
+    CheckpointSpec,
+    GitSpec,
+    ImageSpec,
+    MadeSpec,
+    Part,
+    Recipe,
+    ServiceSpec,
+    Source,
+)
 
 FLAG = re.compile(r"(?:^|%\})(--?[A-Za-z][\w-]*)(?=$|=|\{)")
 Path = tuple[str | int, ...]
@@ -130,6 +140,16 @@ def _image(image: ImageSpec) -> Iterator[Pinned]:
     yield from _fields("image", image, ("bytes",))
     if image.build is not None:
         yield from _build(image.build)
+    if image.made is not None:
+        yield from _made(image.made)
+
+
+def _made(made: MadeSpec) -> Iterator[Pinned]:
+    yield _own(("image", "made", "git"), git_words(made.git), made.git.source)
+    for number, words in enumerate(made.steps):
+        yield Pinned(f"image.made.steps.{number}", ("image", "made", "steps", number), " ".join(words))
+    yield from _fields("image.made", made, ("reference", "memory"))
+    yield from _entries(("image", "made", "labels"), made.labels)
 
 
 def _build(build: BuildSpec) -> Iterator[Pinned]:

@@ -1,4 +1,4 @@
-"""The engine image of a lane rendered: pulled by digest, or built from a base, a context and git sources. Reads the context; runs nothing."""
+"""The engine image of a lane rendered: pulled by digest, made by scripts, or built from a base, a context and git sources. Reads the context; runs nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sparkyard.mirrors import mirrored
 from sparkyard.model import Lane
 from sparkyard.pins import BASE, has_registry, known_commit, pinned_image
 from sparkyard.recipe import BuildSpec, PullSpec
+from sparkyard.render_made import made_image
 from sparkyard.rendered import RenderedImage, RenderedTree
 from sparkyard.scopes import rank_scope
 from sparkyard.templating import Scope, Templates
@@ -39,6 +40,8 @@ class ImageRendering:
 
     def image(self) -> RenderedImage:
         spec = self.lane.recipe.image
+        if spec.made is not None:
+            return made_image(self.lane, spec.name, spec.made, self.lock, self.scope, self.templates)
         if spec.build is None:
             assert spec.pull is not None
             return self.pulled(spec.name, spec.pull)

@@ -47,7 +47,7 @@ def write_tree(rendered: RenderedLane, folder: Path) -> tuple[Path, ...]:
 
 def texts(rendered: RenderedLane) -> dict[str, str]:
     """Relative path → text of the whole tree."""
-    found = {"image.sh": script(rendered.image.words, _image(rendered.image))}
+    found = {"image.sh": _image_script(rendered.image)}
     for file in rendered.files:
         found[f"{file.node}/files/{_relative(file)}"] = mask(file.content, rendered.secrets)
     if rendered.scripts is not None:
@@ -60,6 +60,17 @@ def texts(rendered: RenderedLane) -> dict[str, str]:
         about = f"starts rank {container.rank} ({container.service}) on {container.node}"
         found[f"{container.node}/{container.service}.docker.sh"] = script(container.words, about)
     return found
+
+
+def _image_script(image: RenderedImage) -> str:
+    if image.made is None:
+        return script(image.words, _image(image))
+    made, tree = image.made, image.trees[0]
+    lines = [
+        f"# makes the image by the project's own steps, on the head, in a clone of {tree.url} at {tree.commit}"
+    ]
+    lines += [shlex.join(("cd", made.folder)), *(shlex.join(words) for words in made.steps)]
+    return "\n".join((*lines, shlex.join(("docker", "tag", made.reference, image.reference)), ""))
 
 
 def _image(image: RenderedImage) -> str:

@@ -134,6 +134,8 @@ def origin(image: ImageSpec) -> str:
     """
     if image.pull is not None:
         return image.pull.digest.removeprefix("sha256:")[:12]
+    if image.made is not None:
+        return image.made.git.commit[:12]
     commits = [git.commit[:12] for git in image.build.git.values()] if image.build is not None else []
     return "-".join(commits) or image.name
 

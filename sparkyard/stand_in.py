@@ -93,6 +93,10 @@ def _recipe(recipe: Recipe) -> Recipe:
 
 
 def _image(image: ImageSpec) -> ImageSpec:
+    """Built from the lab's own; one that a project's scripts make is made by the lab's repository of that URL, if there is one."""
+    if image.made is not None and image.made.git.url in git_commits():
+        made = image.made.model_copy(update={"git": _git(image.made.git)})
+        return image.model_copy(update={"made": made})
     source = Source(kind="chosen", why="the lab's stand-in for it")
     build = BuildSpec(base=BASE, dockerfile="stand-in/Dockerfile", context=".")
     return ImageSpec(name=f"{image.name}-stand-in", source=source, build=build)

@@ -29,6 +29,7 @@ EXECUTORS: Mapping[type, Executor] = {
     actions.GitTree: _later("git", "git_tree"),
     actions.MakeContext: _later("git", "make_context"),
     actions.BuildImage: _later("image", "build_image"),
+    actions.MakeImage: _later("made", "make_image"),
     actions.ShipImage: _later("image", "ship_image"),
     actions.StartContainer: _later("service", "start_container"),
     actions.StopContainer: _later("service", "stop_container"),

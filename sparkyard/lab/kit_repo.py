@@ -59,13 +59,14 @@ def _tree(content: Files) -> str:
         if rest:
             folders.setdefault(first, {})[rest] = body
         else:
-            entries.append((first.encode(), _entry(_mode(first), first, _object("blob", body))))
+            entries.append((first.encode(), _entry(_mode(body), first, _object("blob", body))))
     entries += [(f"{name}/".encode(), _entry("40000", name, _tree(inner))) for name, inner in folders.items()]
     return _object("tree", b"".join(entry for _, entry in sorted(entries)))
 
 
-def _mode(name: str) -> str:
-    return "100755" if name.endswith(".sh") else "100644"
+def _mode(body: bytes) -> str:
+    """A program is what begins by naming its interpreter."""
+    return "100755" if body.startswith(b"#!") else "100644"
 
 
 def _entry(mode: str, name: str, oid: str) -> bytes:
@@ -88,7 +89,7 @@ def make_of(folder: Path, content: Files) -> str:
             target = top / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(body)
-            target.chmod(0o755 if _mode(path) == "100755" else 0o644)
+            target.chmod(0o755 if _mode(body) == "100755" else 0o644)
         _git(top, "init", "--quiet", "--initial-branch=main")
         _git(top, "-c", "core.autocrlf=false", "add", "--force", "--all")
         _git(top, "commit", "--quiet", "--cleanup=verbatim", "--no-gpg-sign", "--message", SUBJECT)

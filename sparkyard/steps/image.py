@@ -1,30 +1,34 @@
-"""Steps that bring a lane's engine image onto its nodes: built or pulled on the head, shipped to the workers. Pure."""
+"""Steps that bring a lane's engine image onto its nodes: built, made or pulled on the head, shipped to the workers. Pure."""
 
 from __future__ import annotations
 
 from sparkyard.actions import BuildImage, Run, ShipImage
 from sparkyard.command import Command, fill
-from sparkyard.docker_words import BUILD_LABEL
 from sparkyard.facts import CONTAINERS, ImageFact, containers, image, image_question
 from sparkyard.model import Lane, Node
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedImage, RenderedLane
 from sparkyard.steps import source
-from sparkyard.system import SYSTEM, System, system
+from sparkyard.steps.image_found import difference
+from sparkyard.steps.made import made_steps
+from sparkyard.system import SYSTEM, system
 
 BESIDE = 8 << 30
 """Bytes that stay free beside a serving lane when an image is built."""
-
-MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Docker's word for a machine's architecture."""
 
 
 def build_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
     """The head's steps (git sources, then build or pull), then one a worker that ships the image there."""
     wanted = rendered.image
-    ours = _built(wanted, lane.head) if wanted.mark else (_pulled(wanted, lane.head),)
+    ours = _ours(wanted, lane.head)
     shipped = (_shipped(wanted, node, lane.head, ours[-1].id) for node in lane.workers)
     return (*ours, *shipped)
+
+
+def _ours(wanted: RenderedImage, head: Node) -> tuple[Step, ...]:
+    if wanted.made is not None:
+        return made_steps(wanted, head)
+    return _built(wanted, head) if wanted.mark else (_pulled(wanted, head),)
 
 
 def _built(wanted: RenderedImage, node: Node) -> tuple[Step, ...]:
@@ -125,19 +129,3 @@ def other_layers(asked: Question, fact: ImageFact | None, there: Answers | None)
         return ""
     same = len(set(ours.layers) & set(fact.layers))
     return f"has other content than the head's: {same} of its {len(fact.layers)} layers are the same"
-
-
-def difference(wanted: RenderedImage, fact: ImageFact | None, facts: System) -> str:
-    """How a node's image differs from the wanted one; empty when it does not.
-
-    Ids are not compared: they differ between image stores for the same content. The tag and the label are made of the
-    hash of everything that went into the build; layers are compared when an image is shipped.
-    """
-    if fact is None:
-        return "is missing"
-    machine = MACHINES.get(facts.architecture, facts.architecture)
-    if fact.architecture != machine:
-        return f"is for {fact.architecture}, and this machine is {machine}"
-    if wanted.mark and fact.labels.get(BUILD_LABEL) != wanted.mark:
-        return f"has another {BUILD_LABEL} label than this recipe makes"
-    return ""

@@ -1,4 +1,4 @@
-"""Steps that bring the git sources of a build to the head, each at its locked commit. Pure."""
+"""Steps that bring the git sources of an image to the head, each at its locked commit. Pure."""
 
 from __future__ import annotations
 

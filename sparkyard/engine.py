@@ -87,10 +87,15 @@ class Engine:
                 walk.answers[node], walk.stamps[node] = self._known[node], walk.generation
             else:
                 self._unanswered(walk, node, answer)
+        for node in walk.answers.keys() & asked.keys():  # the first to be read knew nothing yet of what the last had told
+            walk.answers[node] = self._known[node] = self._with_discovered(walk.answers[node])
 
     def _ask(self, step: Step) -> Answers:
         """Ask one step's questions; what was discovered on its node earlier in this line still holds."""
-        others = {node: ask(self._around, node, questions) for node, questions in step.also.items()}
+        others = {
+            node: self._with_discovered(ask(self._around, node, questions))
+            for node, questions in step.also.items()
+        }
         return replace(self._with_discovered(ask(self._around, step.node, step.questions)), others=others)
 
     def _with_discovered(self, answers: Answers) -> Answers:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sparkyard.errors import SparkyardError, UsageError
 from sparkyard.fetched import texts, texts_here
 from sparkyard.line import Line, LineEnded
-from sparkyard.looking import containers, running_lanes
+from sparkyard.looking import Found, containers, running_lanes
 from sparkyard.manifest import place
 from sparkyard.model import Lane
 from sparkyard.plan import Plan, Step
@@ -93,14 +93,22 @@ def _refuse_limit(line: Line, verb: str) -> None:
 
 
 def lanes_in_the_way(line: Line, target: Lane) -> tuple[Lane, ...]:
-    """The other lanes with containers on the target's nodes. Raises the error of a node that does not answer."""
-    found = containers(line, [node.name for node in target.nodes])
+    """The other lanes with containers on the target's nodes. Raises the error of a node of any of them that does not answer."""
+    asked = [node.name for node in target.nodes]
+    names = [name for name in running_lanes(_all_answers(line, asked)) if name != target.name]
+    lanes = tuple(line.lane_named(name, sets=()) for name in names)
+    _all_answers(line, sorted({node.name for lane in lanes for node in lane.nodes} - set(asked)))
+    return lanes
+
+
+def _all_answers(line: Line, nodes: Sequence[str]) -> Found:
+    """The containers of every node. Raises the error of one that does not answer: a lane is left whole or not at all."""
+    found = containers(line, nodes)
     for error in found.values():
         if isinstance(error, SparkyardError):
             error.details = (*error.details, "nothing was changed")
             raise error
-    names = [name for name in running_lanes(found) if name != target.name]
-    return tuple(line.lane_named(name, sets=()) for name in names)
+    return found
 
 
 def _left_before(line: Line, target: Lane) -> tuple[Lane, ...]:

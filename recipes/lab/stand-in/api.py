@@ -15,6 +15,7 @@ from styles import Given
 PRODUCT = re.compile(r"(\d{1,6})\s*[*x\u00d7]\s*(\d{1,6})")
 SUM = re.compile(r"(\d{1,6})\s*\+\s*(\d{1,6})")
 BOXES = re.compile(r"(\d{1,6}) boxes of (\d{1,6})\D+(\d{1,6})\D+left")
+CLASS = re.compile(r"class named (\w+) with methods (\w+) and (\w+)")
 CAPITAL = "The capital of France is Paris."
 PAGE = 256
 """Tokens: SGLang caches prompts of this model in pages of so many."""
@@ -46,6 +47,11 @@ def answer(ask: Mapping[str, Any]) -> str:
         return str(int(product[1]) * int(product[2]))
     if total := SUM.search(said):
         return str(int(total[1]) + int(total[2]))
+    if wanted := CLASS.search(said):
+        methods = "\n".join(
+            f"    def {name}(self, *given):\n        return None\n" for name in wanted.groups()[1:]
+        )
+        return f"```python\nclass {wanted[1]}:\n{methods}```"
     if boxes := BOXES.search(said):
         return str(int(boxes[1]) * int(boxes[2]) - int(boxes[3]))
     return CAPITAL

@@ -46,4 +46,20 @@ def sglang(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[
         yield "[moe_b12x_next] armed: routed MoE on b12x_next a7d7d29b"
 
 
-STYLES: Mapping[str, Callable[[Given, int, Mapping[str, str]], Iterator[str]]] = {"sglang": sglang}
+def vllm(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[str]:
+    """As the head of spark-ds41f logs them; its pool follows from the bytes as in its release r6d (11,274,289,152: 8,580,566 tokens)."""
+    if rank or not given.text("kv_bytes"):
+        return
+    granted = int(
+        environment.get("STAND_IN_KV_TOKENS") or given.number("kv_bytes", 0) * 8_580_566 // 11_274_289_152
+    )
+    if environment.get("SPARKNET_ROCE_TOPOLOGY"):
+        yield (
+            "Collective policy for group 'tp:0': SPARKNET_ONESHOT for eligible all-reduce/all-gather; PYNCCL for other inputs, "
+            "reduce-scatter and variable collectives. No backend-error fallback."
+        )
+    yield f"GPU KV cache size: {granted:,} tokens"
+
+
+Lines = Callable[[Given, int, Mapping[str, str]], Iterator[str]]
+STYLES: Mapping[str, Lines] = {"sglang": sglang, "vllm": vllm}

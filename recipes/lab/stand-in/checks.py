@@ -26,6 +26,8 @@ def faults(given: Given, environment: Mapping[str, str]) -> Iterator[str]:
         yield from tensorfold_faults(given, model, environment)
     elif given.style.name == "sglang":
         yield from sglang_faults(given, environment)
+    elif given.style.name == "vllm":
+        yield from vllm_faults(given, environment)
     elif given.text("template") and not Path(given.text("template")).is_file():
         yield f"no chat template at {given.text('template')}"
 
@@ -112,6 +114,26 @@ def sglang_faults(given: Given, environment: Mapping[str, str]) -> Iterator[str]
         yield "ValueError: the per-rank width 576 of the experts is no multiple of 128"
     if environment.get("DSV41_PACKED_DIR"):
         yield from pack_faults(given, Path(environment["DSV41_PACKED_DIR"]))
+
+
+def vllm_faults(given: Given, environment: Mapping[str, str]) -> Iterator[str]:
+    """What spark-ds41f's boot refuses, where it is told so; a plain vLLM is asked none of it."""
+    if given.text("template") and not Path(given.text("template")).is_file():
+        yield f"no chat template at {given.text('template')}"
+    if given.text("long_prefill") and given.text("speculative"):
+        drafts = json.loads(given.text("speculative")).get("num_speculative_tokens", 0)
+        room = given.number("chunk", 0) - given.number("parallel", 0) * (1 + drafts)
+        if given.number("long_prefill", 0) > room:
+            yield f"--long-prefill-token-threshold {given.text('long_prefill')} leaves the decodes no room: at most {room}"
+    if environment.get("VLLM_DS41_KERNEL_BACKEND") == "tilelang":
+        if environment.get("VLLM_ENABLE_ROCE_ALLREDUCE", "0") != "0":
+            yield "ValueError: VLLM_ENABLE_ROCE_ALLREDUCE does not apply to these kernels"
+        if given.text("no_custom_all_reduce"):
+            yield "ValueError: the one-shot collectives need custom all-reduce"
+    if environment.get("SPARK3_DISPLAY_CARVEOUT_WEIGHTS") == "1" and not Path("/dev/dri/card0").exists():
+        yield "RuntimeError: the display carve-out cannot hold the weights: no /dev/dri/card0"
+    if environment.get("SPARKNET_ROCE_TOPOLOGY") == "ring4" and given.text("experts"):
+        yield "ValueError: ranks across the ring have no route for experts"
 
 
 def pack_faults(given: Given, folder: Path) -> Iterator[str]:

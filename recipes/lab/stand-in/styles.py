@@ -19,6 +19,7 @@ class Style:
         switches: flags without a value.
         values: further flags with one value; together with ``flags`` and ``switches`` all that it takes, if ``strict``.
         defaults: facts where nothing says them.
+        signs: flags by which it is known where an image calls it itself, so that its name is in no word.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Style:
     values: frozenset[str] = frozenset()
     strict: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
+    signs: frozenset[str] = frozenset()
 
     @property
     def single(self) -> frozenset[str]:
@@ -136,11 +138,22 @@ VLLM = Style(
         "master": ("--master-addr",),
         "parallel": ("--max-num-seqs",),
         "context": ("--max-model-len",),
+        "chunk": ("--max-num-batched-tokens",),
+        "long_prefill": ("--long-prefill-token-threshold",),
+        "kv_bytes": ("--kv-cache-memory-bytes",),
+        "speculative": ("--speculative-config",),
+        "no_custom_all_reduce": ("--disable-custom-all-reduce",),
+        "experts": ("--enable-expert-parallel",),
     },
     variables={"api_key": ("VLLM_API_KEY",)},
     switches=frozenset(
         [
             "--headless",
+            "--async-scheduling",
+            "--disable-custom-all-reduce",
+            "--enable-chunked-prefill",
+            "--enable-expert-parallel",
+            "--no-scheduler-reserve-full-isl",
             "--enforce-eager",
             "--enable-auto-tool-choice",
             "--enable-prefix-caching",
@@ -152,6 +165,7 @@ VLLM = Style(
         ]
     ),
     defaults={"host": "0.0.0.0", "port": "8000", "master_port": "29501", "world": "1", "rank": "0"},
+    signs=frozenset(["--max-model-len", "--max-num-seqs"]),
 )
 
 SGLANG = Style(
@@ -266,7 +280,8 @@ def style_of(words: Sequence[str]) -> tuple[Style, int]:
         found = next((style for style in STYLES if name in style.programs), None)
         if found is not None:
             return found, place + 1
-    return GENERIC, 0
+    known = (style for style in STYLES if style.signs and style.signs <= set(words))
+    return next(known, GENERIC), 0
 
 
 def parse(words: Sequence[str], environment: Mapping[str, str]) -> Given:

@@ -12,7 +12,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-WIRING = re.compile(r"NCCL_|.*_IFNAME\Z")
+WIRING = re.compile(r"NCCL_|GLOO_|SPARKNET_|B12X_|.*_IFNAME\Z")
+"""Variables of which their readers do not take an empty value as unset."""
 LONGEST = 60_000
 """Characters of a line that Docker still reads (its scanner stops at 64 KiB)."""
 
@@ -23,7 +24,7 @@ def faults(values: Mapping[str, str], dialect: str) -> Iterator[tuple[str, str]]
         if not NAME.match(name):
             yield name, "is not the name of an environment variable"
         elif not value and WIRING.match(name):
-            yield name, "is empty, which NCCL and Gloo do not read as unset: leave it out"
+            yield name, "is empty, and what reads it does not take that as unset: leave it out"
         elif "\0" in value:
             yield name, "holds a NUL byte"
         elif dialect == "docker-env" and ("\n" in value or "\r" in value):

@@ -10,11 +10,13 @@ from typing import Any
 
 import yaml
 
+from sparkyard import alike
 from sparkyard.conditions import holds
 from sparkyard.errors import ConfigError
 from sparkyard.lock import Lock
 from sparkyard.model import Lane
 from sparkyard.pins import unlocked_pins
+from sparkyard.ports import port_faults, twins
 from sparkyard.recipe import CheckSpec
 from sparkyard.render_image import ImageRendering
 from sparkyard.render_jobs import JobRendering, stages
@@ -96,7 +98,7 @@ class Rendering:
         texts = tuple(patches(self.lane, self.lock, ranks, self.templates))
         jobs = JobRendering(self.lane, self.lock, self.ranks, image, texts).jobs(ranks)
         head = ranks[0].scope
-        return RenderedLane(
+        rendered = RenderedLane(
             lane=self.lane.name,
             image=image,
             files=tuple(file for rank in ranks for file in rank.files.values()),
@@ -115,6 +117,11 @@ class Rendering:
             stages=stages(self.lane, jobs),
             start_faults=self.starting.faults(),
         )
+        for key, message in alike.faults(self.lane, rendered):
+            self.templates.fault(key, message)
+        for key, message, node in port_faults(self.lane, rendered):
+            self.templates.fault(key, message, node)
+        return rendered
 
     # image
 
@@ -129,10 +136,8 @@ class Rendering:
             name: self.ranks.port(f"ports.{name}", text, scope) for name, text in self.recipe.ports.items()
         }
         numbers = {name: number for name, number in found.items() if number is not None}
-        for name, number in numbers.items():
-            twins = [other for other, same in numbers.items() if same == number and other < name]
-            if twins:
-                self.templates.fault(f"ports.{name}", f"{number} is the port of {twins[0]} too", scope.path)
+        for name, message in twins(numbers):
+            self.templates.fault(f"ports.{name}", message, scope.path)
         return numbers
 
     def order(self) -> tuple[tuple[int, ...], ...]:

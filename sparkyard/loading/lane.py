@@ -22,6 +22,7 @@ from sparkyard.loading.profiles import values as profile_values
 from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe
 from sparkyard.loading.secrets import is_secret
 from sparkyard.loading.settings import check_value, kind_of
+from sparkyard.loading.wiring import env_fault, per_node
 from sparkyard.model import Inventory, Lane, Node, Origin, Value
 
 Values = Mapping[str, Mapping[str, Value]]
@@ -97,7 +98,7 @@ def check_settings(values: Values, name: str, file: RecipeFile, faults: Faults) 
 def _strange(setting: str, settings: Sequence[str]) -> str:
     if setting.split(".", maxsplit=1)[0] in settings:
         return "one value is expected, found a mapping"
-    return unknown("setting", setting, [*settings, "nodes", "env"])
+    return per_node(setting) or unknown("setting", setting, [*settings, "nodes", "env"])
 
 
 def _env_fault(setting: str, value: Any) -> str:
@@ -107,6 +108,8 @@ def _env_fault(setting: str, value: Any) -> str:
             if value in ({}, None)
             else f"a mapping of names and texts is expected, found {describe(value)}"
         )
+    if fault := env_fault(setting.removeprefix("env."), value):
+        return fault
     if isinstance(value, str):
         return ""
     shown = str(value).lower() if isinstance(value, bool) else value
@@ -225,7 +228,7 @@ def _env(
             merged[key.removeprefix(prefix)] = given
     for key, text in overrides.sets.items():
         if key.startswith("env."):
-            if fault := left_open(text):
+            if fault := left_open(text) or env_fault(key.removeprefix("env."), text):
                 faults.add(SET, 0, key, fault)
             merged[key.removeprefix("env.")] = Value(text, Origin(SET))
     return {name: Value(v.value, v.origin, v.secret or is_secret(name)) for name, v in merged.items()}

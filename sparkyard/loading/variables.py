@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sparkyard.loading import kinds
 from sparkyard.loading.marked import UNREADABLE, Faults, Marked, dotted
 from sparkyard.loading.phrases import describe, did_you_mean, quoted, unknown
+from sparkyard.loading.wiring import per_node
 
 LANE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 LINK = ("address", "interface", "hcas")
@@ -100,6 +101,8 @@ def _refuse_open(value: Marked, key: str, faults: Faults) -> bool:
 def _refusal(name: str) -> str:
     if name == PRIORITY:
         return "works only among a group's vars in hosts.yml"
+    if reason := per_node(name):
+        return reason
     for pattern, reason in _REFUSED:
         if re.fullmatch(pattern, name):
             return f"not supported: {reason.format(last=name.rsplit('_', 1)[-1])}"

@@ -126,9 +126,51 @@ SETTINGS = (
     ),
     Case(
         name="env that is a number",
-        edits=[hosts("A: {context: 4096}", "A: {env: {NCCL_IB_GID_INDEX: 3}}")],
+        edits=[hosts("A: {context: 4096}", "A: {env: {NCCL_IB_TC: 3}}")],
         says=[
-            'inventory/my/hosts.yml:19: lanes.A.env.NCCL_IB_GID_INDEX: text is expected, found the number 3; quote it: "3"'
+            'inventory/my/hosts.yml:19: lanes.A.env.NCCL_IB_TC: text is expected, found the number 3; quote it: "3"'
+        ],
+    ),
+    Case(
+        name="GID index for all nodes",
+        edits=[hosts("A: {context: 4096}", 'A: {env: {NCCL_IB_GID_INDEX: "3"}, gid_index: 3}')],
+        says=[
+            f"inventory/my/hosts.yml:19: lanes.A.{key}: GID indexes are discovered at each start; take it out"
+            for key in ("env.NCCL_IB_GID_INDEX", "gid_index")
+        ],
+    ),
+    Case(
+        name="HCAs for all nodes",
+        edits=[hosts("A: {context: 4096}", "A: {env: {NCCL_IB_HCA: rocep1s0f1}, hcas: [rocep1s0f1]}")],
+        says=[
+            f"inventory/my/hosts.yml:19: lanes.A.{key}: HCAs are each node's own; set its link.hcas"
+            for key in ("env.NCCL_IB_HCA", "hcas")
+        ],
+    ),
+    Case(
+        name="a GID index or HCAs for every lane",
+        edits=[
+            hosts("A: {context: 4096}", "A: {context: 4096}\n        gid_index: 3\n        NCCL_IB_HCA: x")
+        ],
+        says=[
+            "inventory/my/hosts.yml:20: sparks.vars.gid_index: GID indexes are discovered at each start; take it out",
+            "inventory/my/hosts.yml:21: sparks.vars.NCCL_IB_HCA: HCAs are each node's own; set its link.hcas",
+        ],
+    ),
+    Case(
+        name="set of a GID index and of an empty variable",
+        sets=["env.NCCL_IB_GID_INDEX=3", "env.GLOO_SOCKET_IFNAME="],
+        says=[
+            "--set: env.GLOO_SOCKET_IFNAME: empty is not unset for its reader; leave it out",
+            "--set: env.NCCL_IB_GID_INDEX: GID indexes are discovered at each start; take it out",
+        ],
+    ),
+    Case(
+        name="empty variables of the fabric",
+        edits=[hosts("A: {context: 4096}", 'A: {env: {NCCL_DEBUG: "", B12X_PEER: "", EMPTY: ""}}')],
+        says=[
+            f"inventory/my/hosts.yml:19: lanes.A.env.{name}: empty is not unset for its reader; leave it out"
+            for name in ("B12X_PEER", "NCCL_DEBUG")
         ],
     ),
     Case(

@@ -222,12 +222,12 @@ LONG = "a secret would stand in the command line, where everybody can read it: u
         ({"files.profile.template": "../../../unit/raw.py"}, "there is no template '../../../unit/raw.py'"),
         (
             {"env.NCCL_IB_HCA": ""},
-            "env.NCCL_IB_HCA: is empty, which NCCL and Gloo do not read as unset: leave it out",
+            "env.NCCL_IB_HCA: is empty, and what reads it does not take that as unset: leave it out",
         ),
         ({"ports.API": "80800"}, "ports.API: '80800' is not a port: expected 1 to 65535"),
         (
             {"ports.API": "{{ lane.master_port }}"},
-            "ports.rendezvous: 29500 is the port of API too (on spark-1, spark-2)",
+            "ports.rendezvous: 29500 is the port of API too; give one of them another number (on spark-1, spark-2)",
         ),
         ({"order": [[0], [2]]}, "order: must name each rank from 0 to 1 once"),
         ({"image.build.dockerfile": "Nope"}, "image.build.dockerfile: there is no Nope in"),

@@ -1,0 +1,75 @@
+"""What must be the same on all ranks of a service and is not, found in the lane as rendered. Pure.
+
+A recipe that gives ``differ`` for a service names there what may differ; everything else must be equal: words by their flag, variables and options
+by name, mounts by target. Where ``root`` and ``models`` of a node lie is the person's own affair, and no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sparkyard.command import mask
+from sparkyard.model import Container, Lane, Node, RenderedFile
+from sparkyard.normal_form import Form, of_run
+from sparkyard.rendered import RenderedLane
+
+NOTHING = "not there"
+
+
+def form_of(container: Container, files: tuple[RenderedFile, ...]) -> Form:
+    """The normal form of a container; ``files`` are the rendered files of its node."""
+    return of_run(container.words, {file.path: file.content for file in files})
+
+
+def faults(lane: Lane, rendered: RenderedLane) -> Iterator[tuple[str, str]]:
+    """(key, message) of everything that differs between ranks and must not."""
+    for name, spec in lane.recipe.services.items():
+        if spec.differ is None:
+            continue
+        forms = {
+            container.rank: placed(form_of(container, rendered.files_of(container.node)), node)
+            for node in lane.nodes
+            for container in rendered.containers_of(node.name)
+            if container.service == name and container.words
+        }
+        for key, values in unequal(forms).items():
+            if key.partition(".")[2] not in spec.differ:
+                message = f"must be the same on all ranks: {told(lane, values, rendered.secrets)}"
+                advice = "make it so, or name it in `differ` if the ranks may have it otherwise"
+                yield f"services.{name}.{key}", f"{message}; {advice}"
+
+
+def placed(form: Form, node: Node) -> Form:
+    """The form with the node's own folders of checkpoints and files by their names."""
+
+    def named(source: str) -> str:
+        for path, name in ((node.models, "<models>"), (node.root, "<root>")):
+            if source == path or source.startswith(f"{path}/"):
+                return name + source[len(path) :]
+        return source
+
+    mounts = {target: named(source) for target, source in form.mounts.items()}
+    return Form(form.options, form.env, mounts, form.words, form.image)
+
+
+def unequal(forms: Mapping[int, Form]) -> dict[str, dict[int, str | None]]:
+    """``words.--context`` → rank → text, of every entry that is not the same on all ranks."""
+    entries = {
+        rank: {f"{part}.{key}": text for part, texts in form.parts().items() for key, text in texts.items()}
+        for rank, form in forms.items()
+    }
+    keys = dict.fromkeys(key for each in entries.values() for key in each)
+    found = {key: {rank: each.get(key) for rank, each in entries.items()} for key in keys}
+    return {key: values for key, values in found.items() if len(set(values.values())) > 1}
+
+
+def told(lane: Lane, values: Mapping[int, str | None], secrets: tuple[str, ...]) -> str:
+    """``a on rank 0 (spark-1), b on ranks 1, 2 (spark-2, spark-3)``."""
+    ranks: dict[str | None, list[int]] = {}
+    for rank, value in values.items():
+        ranks.setdefault(value, []).append(rank)
+    return ", ".join(
+        f"{NOTHING if value is None else mask(value, secrets) or 'no value'} on rank{'s' if len(those) > 1 else ''} "
+        f"{', '.join(map(str, those))} ({', '.join(lane.nodes[rank].name for rank in those)})"
+        for value, those in ranks.items()
+    )

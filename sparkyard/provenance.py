@@ -17,12 +17,13 @@ from typing import Any
 from sparkyard.recipe import (
     BuildSpec,
     CheckpointSpec,
+    ContainerSpec,
     GitSpec,
     ImageSpec,
+    JobSpec,
     MadeSpec,
     Part,
     Recipe,
-    ServiceSpec,
     Source,
 )
 
@@ -122,8 +123,7 @@ def _values(recipe: Recipe) -> Iterator[Pinned]:
         if file.template is not None:
             yield _plain(f"files.{name}", file.template)
         yield from _entries(("files", name, "values"), file.values)
-    for name, service in recipe.services.items():
-        yield from _service(name, service)
+    yield from _containers(recipe)
     yield _plain("order", recipe.order)
     yield from _entries(("ports",), recipe.ports)
     yield from _fields("ready", recipe.ready, type(recipe.ready).model_fields)
@@ -159,16 +159,35 @@ def _build(build: BuildSpec) -> Iterator[Pinned]:
     yield from _fields("image.build", build, ("memory",))
 
 
-def _service(name: str, service: ServiceSpec) -> Iterator[Pinned]:
-    place = ("services", name)
+def _containers(recipe: Recipe) -> Iterator[Pinned]:
+    for name, service in recipe.services.items():
+        yield from _container(("services", name), service)
+    for name, job in recipe.jobs.items():
+        yield from _job(name, job)
+    if recipe.stages:
+        yield _plain("stages", recipe.stages)
+
+
+def _job(name: str, job: JobSpec) -> Iterator[Pinned]:
+    """What the job is has its own source; its words, sizes, limits and patterns are found in ``sources``."""
+    yield _own(("jobs", name), f"{job.about}, in {job.at}, on {job.nodes}", job.source)
+    yield from _container(("jobs", name), job)
+    for part in ("makes", "room", "says"):
+        for number, one in enumerate(getattr(job, part)):
+            yield Pinned(f"jobs.{name}.{part}.{number}", ("jobs", name, part, number), shown(one))
+    names = ("order", "needs", "bound_to", "timeout", "log_silence", "memory", "gpu", "grace")
+    yield from _fields(f"jobs.{name}", job, names)
+
+
+def _container(place: tuple[str, str], service: ContainerSpec) -> Iterator[Pinned]:
     yield from _words((*place, "options"), service.options)
     yield from _entries((*place, "env"), service.env)
     for number, mount in enumerate(service.mounts):
-        key = f"services.{name}.mounts.{mount.target}"
+        key = ".".join((*place, "mounts", mount.target))
         yield Pinned(key, (*place, "mounts", number), mount_words(mount.source, mount.read_only))
     yield from _words((*place, "words"), service.words)
     if service.gate is not None:
-        yield Pinned(f"services.{name}.gate", (*place, "gate"), shown(service.gate))
+        yield Pinned(".".join((*place, "gate")), (*place, "gate"), shown(service.gate))
 
 
 def _words(place: tuple[str, ...], words: Sequence[str]) -> Iterator[Pinned]:

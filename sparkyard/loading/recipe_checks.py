@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
 from sparkyard import conditions, provenance
+from sparkyard.loading.job_checks import check_jobs
 from sparkyard.loading.marked import Faults, Marked, dotted
 from sparkyard.loading.overrides import RESERVED, variable_of
+from sparkyard.loading.patterns import check_pattern
 from sparkyard.loading.phrases import placeholder, quoted, unknown
 from sparkyard.loading.profiles import PROFILE, check_profiles, check_published
 from sparkyard.loading.recipe_templates import check_templates
 from sparkyard.loading.settings import check_value
 from sparkyard.loading.variables import KNOWN
-from sparkyard.recipe import Recipe, ServiceSpec
+from sparkyard.recipe import ContainerSpec, Recipe
 
 MEBIBYTE = 1 << 20
 TEBIBYTE = 1 << 40
@@ -37,6 +39,7 @@ def check_recipe(recipe: Recipe, root: Marked, folder: Path, faults: Faults) -> 
     _checkpoints(recipe, say)
     _files(recipe, folder, say)
     _services(recipe, say)
+    check_jobs(recipe, say)
     _argv_secrets(recipe, say)
     _limits(recipe, say)
     _verify(recipe, say)
@@ -166,12 +169,19 @@ def _services(recipe: Recipe, say: Say) -> None:
     if bool(recipe.services) == (recipe.scripts is not None):
         say("services", "at least one service is expected, or scripts instead")
     for name, service in recipe.services.items():
-        key = f"services.{name}"
-        _mounts(recipe, service, key, say)
-        for index, file in enumerate(service.env_files):
-            _env_file(recipe, f"{key}.env_files.{index}", file, say)
-        if service.gate is not None and service.gate.log is not None:
-            _regex(f"{key}.gate.log", service.gate.log, say)
+        _container(recipe, f"services.{name}", service, say)
+    for name, job in recipe.jobs.items():
+        _container(recipe, f"jobs.{name}", job, say)
+        if job.when:
+            _condition(recipe, f"jobs.{name}.when", job.when, say)
+
+
+def _container(recipe: Recipe, key: str, spec: ContainerSpec, say: Say) -> None:
+    _mounts(recipe, spec, key, say)
+    for index, file in enumerate(spec.env_files):
+        _env_file(recipe, f"{key}.env_files.{index}", file, say)
+    if spec.gate is not None and spec.gate.log is not None:
+        check_pattern(f"{key}.gate.log", spec.gate.log, say)
 
 
 def _argv_secrets(recipe: Recipe, say: Say) -> None:
@@ -184,7 +194,7 @@ def _argv_secrets(recipe: Recipe, say: Say) -> None:
                     say(f"{part}.{name}.argv_secrets.{index}", unknown("secret setting", secret, secrets))
 
 
-def _mounts(recipe: Recipe, service: ServiceSpec, key: str, say: Say) -> None:
+def _mounts(recipe: Recipe, service: ContainerSpec, key: str, say: Say) -> None:
     targets: dict[str, int] = {}
     for index, mount in enumerate(service.mounts):
         place = f"{key}.mounts.{index}"
@@ -203,13 +213,6 @@ def _env_file(recipe: Recipe, key: str, name: str, say: Say) -> None:
         say(key, unknown("entry of files", name, list(recipe.files)))
     elif recipe.files[name].dialect != "docker-env":
         say(key, f"files.{name} has the dialect {recipe.files[name].dialect}; docker reads docker-env")
-
-
-def _regex(key: str, pattern: str, say: Say) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        say(key, f"not a pattern: {error.msg} (at {error.pos})")
 
 
 def _limits(recipe: Recipe, say: Say) -> None:
@@ -239,4 +242,4 @@ def _verify(recipe: Recipe, say: Say) -> None:
             say(f"{key}.path", f"a path that starts with / is expected, found {quoted(check.path)}")
         for number, expected in enumerate(check.expect):
             if expected.matches is not None:
-                _regex(dotted(key, "expect", number, "matches"), expected.matches, say)
+                check_pattern(dotted(key, "expect", number, "matches"), expected.matches, say)

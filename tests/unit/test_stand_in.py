@@ -13,8 +13,9 @@ import pytest
 from sparkyard import load
 from sparkyard.errors import ConfigError, UsageError
 from sparkyard.facts import FileFact
-from sparkyard.lab import tiny_repos
+from sparkyard.lab import places, tiny_repos
 from sparkyard.lab.hub_files import Repositories
+from sparkyard.lab.inventory import stand_in_text
 from sparkyard.model import Lane, Origin, Value
 from sparkyard.render import render_lane
 from sparkyard.stand_in import COMMITS, MARKER, refuse_outside, stand_in
@@ -73,9 +74,15 @@ def test_the_lab_s_own_lane_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(load.find_recipes(ROOT, [])) - {"lab"}))
-def test_every_lane_renders_with_the_committed_inventory(name: str) -> None:
+def test_every_lane_renders_with_the_inventory_of_a_lab_that_is_large_enough(
+    name: str, tmp_path: Path
+) -> None:
     recipes = load.find_recipes(ROOT, [])
-    lane = load.load_all(ROOT / "inventory" / "stand-in", recipes, name, environ={}, sets=[])
+    count = load.load_recipe(recipes[name]).nodes.at_least
+    place = places.Place(tmp_path / "lab", tmp_path / "cache")
+    text = stand_in_text([places.NodePlace(number + 1, place) for number in range(count)])
+    (tmp_path / "hosts.yml").write_text(text)
+    lane = load.load_all(tmp_path, recipes, name, environ={}, sets=[])
     assert lane.build_folder == ROOT / "recipes" / "lab"
     assert render_lane(lane, {}).image.reference.startswith(f"sparkyard/{lane.recipe.image.name}:")
 

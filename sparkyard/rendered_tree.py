@@ -48,6 +48,10 @@ def write_tree(rendered: RenderedLane, folder: Path) -> tuple[Path, ...]:
 def texts(rendered: RenderedLane) -> dict[str, str]:
     """Relative path → text of the whole tree."""
     found = {"image.sh": _image_script(rendered.image)}
+    for job in rendered.jobs:
+        for container in job.containers:
+            about = f"runs rank {container.rank} of job {job.name} on {container.node}, in {job.at}"
+            found[f"{container.node}/job-{job.name}.docker.sh"] = script(container.words, about)
     for file in rendered.files:
         found[f"{file.node}/files/{_relative(file)}"] = mask(file.content, rendered.secrets)
     if rendered.scripts is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkyard import provenance
+from sparkyard import provenance, showing_jobs
 from sparkyard.command import MASK
 from sparkyard.lock import Lock
 from sparkyard.model import Lane, Value
@@ -26,7 +26,7 @@ PRIVILEGED = (
 )  # fmt: skip
 """Options of ``docker run`` that give a container more than it would have without."""
 
-PLACES = re.compile(r"^(services\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\.")
+PLACES = re.compile(r"^((?:services|jobs)\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\.")
 """What stands in front of the name by which people know a value."""
 KINDS = ("published", "derived", "chosen", "rule", "published figure")
 
@@ -47,6 +47,7 @@ def sections(lane: Lane, rendered: RenderedLane, lock: Lock, parity: str = "") -
     values = provenance.pinned(lane.recipe)
     found = (
         Section("what runs where", tuple(_ranks(lane, rendered))),
+        Section("jobs", tuple(showing_jobs.rows(rendered))),
         Section("pins", tuple(_pins(lane, lock))),
         Section("settings", tuple(_settings(lane))),
         Section("chosen here, because nobody published it", tuple(_chosen(values))),

@@ -19,13 +19,20 @@ from sparkyard.plan import Question
 from sparkyard.recipe import (
     BuildSpec,
     CheckpointSpec,
+    GateSpec,
     GitSpec,
     ImageSpec,
+    JobSpec,
+    JobSpec,
+    JobSpec,
+    JobSpec,
+    JobSpec,
     LimitsSpec,
     PatchSpec,
     Recipe,
     ServiceSpec,
     Source,
+    Template,
 )
 from sparkyard.scopes import origin
 
@@ -38,6 +45,8 @@ DISK = 200_000_000
 LONGEST = 120.0
 """Seconds: nothing in the lab takes as long as a Spark's real load."""
 SILENCE = 60.0
+ROOM = 1_000_000
+"""Bytes that a job may ask for."""
 
 COMMITS: Mapping[str, str] = {
     "bertholomus/DeepSeek-V4.1-Flash-TensorFold-TP4-4xGB10": "38161ecd0fd187fa09524c3561aee44eb8ece828",
@@ -78,6 +87,7 @@ def _recipe(recipe: Recipe) -> Recipe:
         "checkpoints": {name: _checkpoint(spec) for name, spec in recipe.checkpoints.items()},
         "patches": {name: _patch(spec) for name, spec in recipe.patches.items()},
         "services": {name: _service(spec) for name, spec in recipe.services.items()},
+        "jobs": {name: _job(spec) for name, spec in recipe.jobs.items()},
         "ready": recipe.ready.model_copy(
             update={
                 "timeout": min(recipe.ready.timeout, LONGEST),
@@ -131,10 +141,25 @@ def _git(spec: GitSpec) -> GitSpec:
 
 
 def _service(spec: ServiceSpec) -> ServiceSpec:
-    if spec.gate is None:
-        return spec
-    gate = spec.gate.model_copy(update={"timeout": min(spec.gate.timeout, LONGEST)})
-    return spec.model_copy(update={"gate": gate})
+    return spec.model_copy(update={"gate": _gate(spec.gate)})
+
+
+def _gate(spec: GateSpec | None) -> GateSpec | None:
+    return spec and spec.model_copy(update={"timeout": min(spec.timeout, LONGEST)})
+
+
+def _job(spec: JobSpec) -> JobSpec:
+    """The same words and files of the same exact sizes; what is only known to be large may be small, and time is short."""
+    room = [one.model_copy(update={"bytes": _at_most(one.bytes, ROOM)}) for one in spec.room]
+    makes = [one.model_copy(update={"at_least": one.at_least and "1"}) for one in spec.makes]
+    silence = min(spec.log_silence, SILENCE)
+    changes = {"gate": _gate(spec.gate), "room": room, "makes": makes, "log_silence": silence}
+    return spec.model_copy(update={**changes, "timeout": min(spec.timeout, LONGEST)})
+
+
+def _at_most(size: Template, most: int) -> Template:
+    """A number of bytes that is no more than ``most``; what a template would come to is not known here."""
+    return str(min(int(size), most)) if size.isascii() and size.isdecimal() else str(most)
 
 
 # --- where it is allowed --------------------------------------------------------------------------------------------------

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 from typing import Any
 
 from sparkyard.asking import ask_all
 from sparkyard.drift import RankState, rank_states, status_questions
-from sparkyard.errors import SparkyardError
+from sparkyard.errors import CouldNotCheck, SparkyardError
 from sparkyard.events import Event
+from sparkyard.facts import containers
 from sparkyard.line import Line
 from sparkyard.plan import Answers
 from sparkyard.rendered import RenderedLane
@@ -29,11 +31,23 @@ def status(line: Line) -> None:
     ranks = rank_states(rendered, answers)
     for rank in ranks:
         line.emit(_row(rank))
+    _tell_jobs(line, answers)
     serving = all(rank.as_wanted for rank in ranks)
     token = one_token(rendered) if any(rank.state == "running" for rank in ranks) else "nothing runs"
     line.emit(_summary(lane.name, rendered, serving and not token, token))
     if not serving or token:
         line.statuses.append(1)
+
+
+def _tell_jobs(line: Line, answers: dict[str, Answers]) -> None:
+    """The containers of jobs that are there: one that runs is in no hurry, one that ended was never sealed."""
+    for node, answer in answers.items():
+        with contextlib.suppress(CouldNotCheck):  # the rows of the ranks say why
+            for fact in (each for each in containers(answer) if each.job):
+                stands = f"runs since {fact.started.split('.')[0]}" if fact.running else f"is {fact.state}"
+                words = f"job {fact.job} of lane {fact.lane}: {fact.name} {stands}"
+                data = {"job": fact.job, "container": fact.name, "state": fact.state}
+                line.emit(Event("finding", words, node, data=data))
 
 
 def _answers(line: Line, rendered: RenderedLane, nodes: list[str]) -> dict[str, Answers]:

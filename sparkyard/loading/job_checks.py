@@ -58,7 +58,8 @@ def _circles(recipe: Recipe, say: Say) -> None:
 
 def _circle(recipe: Recipe, name: str) -> tuple[str, ...]:
     """The way from a job by its needs back to itself; empty without one."""
-    todo, seen = [(name, (name,))], set[str]()
+    todo: list[tuple[str, tuple[str, ...]]] = [(name, (name,))]
+    seen: set[str] = set()
     while todo:
         here, way = todo.pop()
         for need in recipe.jobs[here].needs:

@@ -28,7 +28,7 @@ def refused(
     """Why the job cannot begin on a node; None when it can. ``beside`` are services of the lane that serve it, and may run."""
     return (
         _serving(job, lane, answers, beside)
-        or _gpu(job, answers)
+        or _gpu(job, lane, answers)
         or _memory(job, answers)
         or _room(job, answers, fact)
     )
@@ -60,10 +60,10 @@ def _stopped(job: RenderedJob, seen: str, next_step: str) -> Verdict:
     return Verdict("blocked", f"the job {job.name} needs the lane stopped: {seen}", next_step=next_step)
 
 
-def _gpu(job: RenderedJob, answers: Answers) -> Verdict | None:
+def _gpu(job: RenderedJob, lane: Lane, answers: Answers) -> Verdict | None:
     if not job.gpu:
         return None
-    verdicts = (no_other_engine(answers, gpu=True), gpu(answers))
+    verdicts = (no_other_engine(answers, gpu=True, lane=lane.name), gpu(answers))
     return next((verdict for verdict in verdicts if verdict.state != "ok"), None)
 
 

@@ -49,7 +49,7 @@ def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
             node,
             "engines",
             "no other engine",
-            lambda a: no_other_engine(a, gpu=lane.recipe.gpu, kit=kit),
+            lambda a: no_other_engine(a, gpu=lane.recipe.gpu, kit=kit, lane=lane.name),
             CONTAINERS,
         ),
     ]
@@ -186,8 +186,8 @@ def memory(answers: Answers, wanted: int, kit: Names = ()) -> Verdict:
     return Verdict("ok", f"{free / GIB:.1f} GiB are free")
 
 
-def no_other_engine(answers: Answers, *, gpu: bool, kit: Names = ()) -> Verdict:
-    """No container that looks like an engine and is not ours; on GPU lanes no other process on the GPU either."""
+def no_other_engine(answers: Answers, *, gpu: bool, kit: Names = (), lane: str = "") -> Verdict:
+    """No container that looks like an engine and is not ours; on GPU lanes no other process on the GPU either, and no job of another ``lane``."""
     facts, found = system(answers), containers(answers)
     others = [
         c
@@ -201,6 +201,9 @@ def no_other_engine(answers: Answers, *, gpu: bool, kit: Names = ()) -> Verdict:
         return _engine(
             f"container {others[0].name} ({others[0].image}) is running", f"docker stop {others[0].name}"
         )
+    jobs = [c for c in found if c.running and c.job and c.lane != lane]
+    if jobs and gpu:
+        return _left_job(jobs[0])
     ours = {c.id for c in found if c.lane or c.name in kit}
     strangers = [p for p in facts.compute if p.container not in ours]
     if gpu and strangers:
@@ -216,6 +219,15 @@ def no_other_engine(answers: Answers, *, gpu: bool, kit: Names = ()) -> Verdict:
     if gpu and "compute" in facts.failed and "gpus" not in facts.failed:
         facts.need("compute")
     return Verdict("ok", "no other engine runs", details=_noted(others))
+
+
+def _left_job(left: ContainerFact) -> Verdict:
+    """A job goes on when sparkyard is killed; what runs it is found again by its own lane alone."""
+    return Verdict(
+        "blocked",
+        f"container {left.name} still runs: job {left.job} of lane {left.lane}, whose sparkyard was killed",
+        next_step=f"invoke build --lane={left.lane} waits for it, invoke stop --lane={left.lane} ends it",
+    )
 
 
 def _engine(seen: str, next_step: str) -> Verdict:

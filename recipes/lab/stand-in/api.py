@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import formats
+import pictures
 from rendezvous import say
 from scripted import Handler
 from styles import Given
@@ -16,6 +17,7 @@ PRODUCT = re.compile(r"(\d{1,6})\s*[*x\u00d7]\s*(\d{1,6})")
 SUM = re.compile(r"(\d{1,6})\s*\+\s*(\d{1,6})")
 BOXES = re.compile(r"(\d{1,6}) boxes of (\d{1,6})\D+(\d{1,6})\D+left")
 CLASS = re.compile(r"class named (\w+) with methods (\w+) and (\w+)")
+COUNT = re.compile(r"Count from (\d{1,4}) to (\d{1,4})")
 CAPITAL = "The capital of France is Paris."
 PAGE = 256
 """Tokens: SGLang caches prompts of this model in pages of so many."""
@@ -38,23 +40,33 @@ def thinks(ask: Mapping[str, Any], *, default: bool) -> bool:
 
 
 def answer(ask: Mapping[str, Any]) -> str:
-    """A plausible reply to the last message: exact formats are obeyed, small sums are worked out."""
+    """A plausible reply to the last message: exact formats are obeyed, images seen, small sums worked out, tools' results told."""
     exact = formats.demanded(ask)
     if exact is not None:
         return exact
     said = last_text(ask)
-    if product := PRODUCT.search(said):
-        return str(int(product[1]) * int(product[2]))
-    if total := SUM.search(said):
-        return str(int(total[1]) + int(total[2]))
-    if wanted := CLASS.search(said):
-        methods = "\n".join(
-            f"    def {name}(self, *given):\n        return None\n" for name in wanted.groups()[1:]
-        )
-        return f"```python\nclass {wanted[1]}:\n{methods}```"
-    if boxes := BOXES.search(said):
-        return str(int(boxes[1]) * int(boxes[2]) - int(boxes[3]))
-    return CAPITAL
+    if seen := pictures.colour(ask):
+        return seen
+    if (ask.get("messages") or [{}])[-1].get("role") == "tool":
+        return f"The tool says: {said}"
+    matches = ((pattern.search(said), reply) for pattern, reply in REPLIES)
+    return next((reply(match) for match, reply in matches if match), CAPITAL)
+
+
+def class_text(name: str, *methods: str) -> str:
+    """A class with these methods, in a block of code."""
+    bodies = "\n".join(f"    def {each}(self, *given):\n        return None\n" for each in methods)
+    return f"```python\nclass {name}:\n{bodies}```"
+
+
+REPLIES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (COUNT, lambda found: " ".join(map(str, range(int(found[1]), int(found[2]) + 1)))),
+    (PRODUCT, lambda found: str(int(found[1]) * int(found[2]))),
+    (SUM, lambda found: str(int(found[1]) + int(found[2]))),
+    (CLASS, lambda found: class_text(*found.groups())),
+    (BOXES, lambda found: str(int(found[1]) * int(found[2]) - int(found[3]))),
+)
+"""What is asked, and the reply to it; the first that fits."""
 
 
 def last_text(ask: Mapping[str, Any]) -> str:
@@ -121,6 +133,8 @@ class StandIn(Handler):
         except ValueError as fault:
             self.send(400, {"error": {"message": str(fault), "type": "BadRequestError", "code": 400}})
             return
+        if ask.get("tool_choice", "auto") == "auto" and "use the tool" in last_text(ask).lower():
+            ask = {**ask, "tool_choice": "required"}
         super().chat(ask)
 
     def post_more(self, ask: dict[str, Any]) -> None:

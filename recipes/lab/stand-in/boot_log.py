@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
+import engram
 from rendezvous import say
 from styles import Given
 
@@ -47,6 +50,34 @@ def sglang(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[
 
 
 def vllm(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[str]:
+    if environment.get("DSV41_ENGRAM_DISK") == "1":
+        yield from engram_from_disk(given, rank, environment)
+    yield from ds41f(given, rank, environment)
+
+
+def engram_from_disk(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[str]:
+    """As the patches of the four-Spark baseline log where each rank reads its rows: a copy only where it covers them."""
+    model, local = Path(given.text("model")), environment.get("DSV41_ENGRAM_DIR")
+    copied = json.loads((Path(local) / "engram-local.json").read_text())["layers"] if local else {}
+    for layer, first, behind in engram.rows(model, rank, given.number("world", 1)):
+        start, end = copied.get(str(layer), (0, 0))
+        if start <= first and behind <= end:
+            yield f"Engram layer {layer} rows [{first}, {behind}) read from node-local {local}"
+            continue
+        if local:
+            yield f"WARNING {local} has rows [{start}, {end}) of layer {layer}, this rank needs [{first}, {behind})"
+        yield f"Engram DISK mode: layer {layer} rows [{first}, {behind}) read from {model}"
+    if rank == 0:
+        yield f"GPU KV cache size: {int(environment.get('STAND_IN_KV_TOKENS') or 1_070_168):,} tokens"
+
+
+def serving(given: Given) -> None:
+    """What the head says once its API is open."""
+    if given.style.name == "vllm":
+        say(0, "INFO:     Application startup complete.")
+
+
+def ds41f(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[str]:
     """As the head of spark-ds41f logs them; its pool follows from the bytes as in its release r6d (11,274,289,152: 8,580,566 tokens)."""
     if rank or not given.text("kv_bytes"):
         return

@@ -63,9 +63,24 @@ def tensorfold_faults(given: Given, model: Path, environment: Mapping[str, str])
         yield f"argument --tp: invalid choice: {given.text('world')} (choose from 1, 2)"
     if given.style.name != "tf-dsv41-lanes":
         yield from template_faults(model)
-    yield from engram_faults(model, environment)
+    if given.style.name != "tensorfold":
+        yield from native_faults(given)
+    yield from engram_faults(
+        model, {**environment, "TF_DS_ENGRAM": given.text("engram") or environment.get("TF_DS_ENGRAM", "")}
+    )
     if environment.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "0") != "0":
         yield "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE must be 0: fp32 results would change silently"
+
+
+def native_faults(given: Given) -> Iterator[str]:
+    """The native engine makes nothing itself: kit, token map and this rank's weights must be there."""
+    if not (Path(given.text("kit")) / "aot" / "aot.json").is_file():
+        yield f"no kernels in the kit {given.text('kit') or 'that was not named'}"
+    if not Path(given.text("token_map")).is_file():
+        yield f"no token map at {given.text('token_map') or 'a place that was not named'}"
+    own = f"rank{given.number('rank', 0)}of{given.number('world', 1)}-*.bin"
+    if len(list(Path(given.text("rank_cache")).glob(own))) != 1:
+        yield f"{given.text('rank_cache') or 'no rank cache'}: not exactly one {own}"
 
 
 def template_faults(model: Path) -> Iterator[str]:

@@ -36,7 +36,8 @@ def prepare(given: Given, rank: int, environment: Mapping[str, str]) -> None:
 
 
 def rank_cache(folder: Path, rank: int, world: int) -> None:
-    path = folder / f"rank{rank}of{world}.bin"
+    made = sorted(folder.glob(f"rank{rank}of{world}-*.bin"))  # by a job of its own
+    path = made[0] if made else folder / f"rank{rank}of{world}.bin"
     if path.is_file():
         say(rank, f"rank cache: {path} is used again")
         return

@@ -145,6 +145,7 @@ def serve(given: Given, script: argparse.Namespace) -> None:
         0,
         f"serving {script.alias} at http://{script.listen}:{server.server_port} {described(given)} (a stand-in, not a model)",
     )
+    boot_log.serving(given)
     server.serve_forever()
 
 

@@ -115,6 +115,10 @@ TENSORFOLD_NATIVE = Style(
         "world": ("TF_TP_WORLD",),
         "master": ("TF_TP_MASTER",),
         "master_port": ("TF_TP_PORT",),
+        "rank_cache": ("TF_DS_RANK_CACHE",),
+        "token_map": ("TF_DS_TOKEN_MAP",),
+        "kit": ("TF_DS_KIT",),
+        "engram": ("TF_DS_ENGRAM",),
     },
     switches=TENSORFOLD.switches,
     defaults={**TENSORFOLD.defaults, "rank": "0"},
@@ -123,7 +127,12 @@ TENSORFOLD_NATIVE = Style(
 TENSORFOLD_LANES = Style(
     name="tf-dsv41-lanes",
     programs=("tf-dsv41-lanes",),
-    flags={"context": ("--context",), "parallel": ("--streams",)},
+    flags={
+        "context": ("--context",),
+        "parallel": ("--streams",),
+        "engram": ("--engram",),
+        "token_map": ("--token-map",),
+    },
     positional=("model", "rank_cache", "rank", "world", "master", "master_port", "kit"),
 )
 

@@ -107,5 +107,6 @@ def _lock(line: Line, lane: Lane, new: dict[str, LockedFile]) -> None:
     from sparkyard.locking import keep  # noqa: PLC0415
 
     keep(lane, Lock(files=new))
+    line.learnt(lane)
     for name, file in new.items():
         line.say(f"patch {name}: locked, pristine {file.pristine}, patched {file.patched}")

@@ -103,6 +103,10 @@ class Line:
             self._locked[lane.name] = ensured(self, lane)
         return self._locked[lane.name]
 
+    def learnt(self, lane: Lane) -> None:
+        """The lane's lock has more in it than this line has read: it is read again when it is asked for."""
+        self._locked.pop(lane.name, None)
+
     def manifests(self, lane: Lane) -> Mapping[str, Manifest]:
         """The files of the lane's checkpoints, locked."""
         return self.locked(lane).manifests
@@ -130,10 +134,7 @@ class Line:
                     self.enter()
 
     def enter(self) -> None:
-        """Be where rank 0 is: in the lab, enter node 1's namespaces; elsewhere, make sure that this is its machine.
-
-        Raises UsageError when rank 0's link address is not of this machine.
-        """
+        """Be where rank 0 is: in the lab, enter node 1's namespaces. Raises UsageError when its link address is not of this machine."""
         from sparkyard.place import enter_lab, must_be_head  # noqa: PLC0415
 
         if self.inventory.lab:

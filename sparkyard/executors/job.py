@@ -79,6 +79,7 @@ class _Run:
             began = time.monotonic()
             while not seen():
                 if watch.ended and not seen():
+                    self.demand_well()
                     raise self.unseen(rank, "it ended with status 0 before")
                 if time.monotonic() - began > rank.gate_timeout:
                     raise self.unseen(rank, f"not within {rank.gate_timeout:g} s")

@@ -7,6 +7,7 @@ rank's node runs it. What a killed run left is told by two records on each node 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ from sparkyard.steps.job_standing import known, ours, path, standing, unsealed
 from sparkyard.system import SYSTEM
 
 NOUN = "job"
+UNLOCKED = re.compile(r"<unlocked: ([^<>]*)>")
+"""The mark of a value that the lock does not answer yet."""
 RUN_LIMIT = 300.0
 """Seconds that ``docker run --detach`` may take before the program itself starts."""
 
@@ -150,6 +153,12 @@ def _not_whole(lane: Lane, rendered: RenderedLane, job: RenderedJob, answers: An
             next_step=f"invoke lock --lane={lane.name}",
         )
     words = Command(job.container_of(answers.node).words).filled(answers.discovered).words
+    marks = sorted({mark for word in words for mark in UNLOCKED.findall(word)})
+    if marks:
+        why = f"{', '.join(marks)} of job {job.name} is not locked yet"
+        return Verdict(
+            "blocked", why, next_step=f"invoke lock --lane={lane.name}, then invoke build --lane={lane.name}"
+        )
     unknown = sorted({name for word in words for name in MARK.findall(word)})
     return not_discovered(unknown, answers.node) if unknown else None
 

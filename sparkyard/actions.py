@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from sparkyard.actions_job import RemoveFiles, RunJob
+from sparkyard.actions_log import CheckLog
 from sparkyard.command import Command
 from sparkyard.model import Manifest, RemoteFile
 
@@ -341,6 +342,7 @@ Action = (
     | WaitMemory
     | WaitReady
     | Request
+    | CheckLog
     | RemoveFiles
     | RunJob
 )

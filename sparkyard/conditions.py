@@ -34,15 +34,27 @@ def _sandbox() -> Sandbox:
 
 def holds(expression: str, settings: Mapping[str, Any]) -> bool:
     """Whether a Jinja expression over ``lane`` (the settings) is true. Raises ValueError with what is wrong with it."""
-    from jinja2 import TemplateError  # noqa: PLC0415
-
     from sparkyard.templating import Scope  # noqa: PLC0415
 
+    return true(expression, {"lane": Scope("lane", settings)})
+
+
+def true(expression: str, names: Mapping[str, Any]) -> bool:
+    """Whether a Jinja expression over some names is true. Raises ValueError with what is wrong with it."""
+    from jinja2 import TemplateError  # noqa: PLC0415
+
     try:
-        found = _sandbox().compile_expression(expression, undefined_to_none=False)(
-            lane=Scope("lane", settings)
-        )
-        return bool(found)
+        return bool(_sandbox().compile_expression(expression, undefined_to_none=False)(**names))
+    except (TemplateError, TypeError, ArithmeticError) as error:
+        raise ValueError(str(error)) from error
+
+
+def said(template: str, names: Mapping[str, Any]) -> str:
+    """A text with templates in it. Raises ValueError with what is wrong with it."""
+    from jinja2 import TemplateError  # noqa: PLC0415
+
+    try:
+        return _sandbox().from_string(template).render(names)
     except (TemplateError, TypeError, ArithmeticError) as error:
         raise ValueError(str(error)) from error
 

@@ -24,7 +24,7 @@ from sparkyard.sections import sections
 from sparkyard.system import SYSTEM, discovered, system
 
 CONTAINERS = Question("ask_containers")
-LIBRARIES = ("facts.sh", "tree.sh", "sources.sh", "jobs.sh")
+LIBRARIES = ("facts.sh", "tree.sh", "sources.sh", "host.sh", "jobs.sh")
 TIMED_OUT = 124
 
 

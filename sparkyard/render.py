@@ -18,8 +18,10 @@ from sparkyard.model import Lane
 from sparkyard.pins import unlocked_pins
 from sparkyard.ports import port_faults, twins
 from sparkyard.recipe import CheckSpec
+from sparkyard.render_host import host
 from sparkyard.render_image import ImageRendering
 from sparkyard.render_jobs import JobRendering, stages
+from sparkyard.render_log import logs
 from sparkyard.render_patches import patches
 from sparkyard.render_rank import Rank, RankRendering
 from sparkyard.render_scripts import ScriptsRendering
@@ -113,6 +115,8 @@ class Rendering:
             secrets=self.ranks.secrets,
             scripts=scripts,
             patches=texts,
+            host=tuple(host(self.lane, ranks, self.templates)),
+            logs=tuple(logs(self.lane, ranks, self.templates)),
             jobs=jobs,
             stages=stages(self.lane, jobs),
             start_faults=self.starting.faults(),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sparkyard.errors import Fault
 from sparkyard.kept import Kept
@@ -126,6 +126,45 @@ class RenderedPatch:
     patched: str = ""
 
 
+HostWay = Literal["read", "getconf", "unit"]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedHost:
+    """Something of a node's host that sparkyard never changes, and what it must be.
+
+    ``way`` and ``name``: a file's text, a value of getconf, a systemd unit's state. ``must`` is an expression over ``seen`` and
+    the names of ``scope``. One that does not hold stops a start only where it ``blocks``.
+    """
+
+    node: str
+    number: int
+    what: str
+    way: HostWay
+    name: str
+    must: str
+    why: str
+    next_step: str
+    source: str
+    blocks: bool
+    scope: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedLog:
+    """What the log of a container must say once it serves: a line that fits ``pattern``, and ``must`` over its named groups (``found``)
+    and the names of ``scope``; ``message`` is a template over the same names."""
+
+    node: str
+    container: str
+    what: str
+    pattern: str
+    must: str
+    message: str
+    source: str
+    scope: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class RenderedLane:
     """Everything that a lane puts on its nodes.
@@ -156,6 +195,8 @@ class RenderedLane:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     scripts: RenderedScripts | None = None
     patches: tuple[RenderedPatch, ...] = ()
+    host: tuple[RenderedHost, ...] = ()
+    logs: tuple[RenderedLog, ...] = ()
     jobs: tuple[RenderedJob, ...] = ()
     stages: tuple[tuple[str, ...], ...] = ()
     start_faults: tuple[Fault, ...] = ()

@@ -21,11 +21,8 @@ from sparkyard.recipe import (
     CheckpointSpec,
     GateSpec,
     GitSpec,
+    HostSpec,
     ImageSpec,
-    JobSpec,
-    JobSpec,
-    JobSpec,
-    JobSpec,
     JobSpec,
     LimitsSpec,
     PatchSpec,
@@ -41,6 +38,8 @@ PIN = re.compile(r"[0-9a-f]{7,40}")
 MARKER = "/run/sparkyard-lab"
 """Every node of a lab has this file, and nothing else has."""
 BASE = "sparkyard-lab/engine-base:latest"
+SHOWN_FILES = ("/proc/cmdline", "/proc/meminfo")
+"""Files that a lab's node shows as a Spark has them (``lab/hardware.py``)."""
 DISK = 200_000_000
 LONGEST = 120.0
 """Seconds: nothing in the lab takes as long as a Spark's real load."""
@@ -94,6 +93,7 @@ def _recipe(recipe: Recipe) -> Recipe:
                 "log_silence": min(recipe.ready.log_silence, SILENCE),
             }
         ),
+        "host": [_host(spec) for spec in recipe.host],
         "limits": LimitsSpec(memory=recipe.limits.memory, disk=min(recipe.limits.disk, DISK)),
         "kept": {name: kept.model_copy(update={"bytes": "0"}) for name, kept in recipe.kept.items()},
     }
@@ -110,6 +110,11 @@ def _image(image: ImageSpec) -> ImageSpec:
     source = Source(kind="chosen", why="the lab's stand-in for it")
     build = BuildSpec(base=BASE, dockerfile="stand-in/Dockerfile", context=".")
     return ImageSpec(name=f"{image.name}-stand-in", source=source, build=build)
+
+
+def _host(spec: HostSpec) -> HostSpec:
+    """What the lab shows of a Spark stays a requirement; pages, modules and units of the machine itself are only told."""
+    return spec if spec.read in SHOWN_FILES else spec.model_copy(update={"blocks": False})
 
 
 def _checkpoint(spec: CheckpointSpec) -> CheckpointSpec:

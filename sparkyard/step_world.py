@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,10 +121,14 @@ class StepWorld:
     def progress(self, done: int, total: int, label: str, unit: str = "bytes") -> None:
         self._output("", {"progress": {"done": done, "total": total, "label": label, "unit": unit}})
 
-    def verdict(self, asked: str, answered: str, result: Result) -> None:
+    def verdict(
+        self, asked: str, answered: str, result: Result, found: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         """What a verify check asked, what came back, and pass, fail, not supported (published) or could not check."""
         told = {"asked": asked, "answered": answered, "result": result}
         self.results |= {name: mask(text, self._around.secrets) for name, text in told.items()}
+        if found:
+            self.results["found"] = [dict(part) for part in found]
 
     def _output(self, message: str, data: dict[str, Any]) -> None:
         self._emit(Event("step-output", message, self._step.node, self._step.id, data))

@@ -24,7 +24,7 @@ from sparkyard.scopes import lane_root
 from sparkyard.steps import checkpoint, clone, image, life, patch, preflight
 from sparkyard.steps import switch as changing
 from sparkyard.steps import verify as checking
-from sparkyard.verbs import jobs_of_build, start_plan
+from sparkyard.verbs import jobs_of_build, look_at_logs, start_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,7 @@ def change(line: Line, target: Lane, old: Sequence[Lane], verb: str) -> None:
             raise
         why = _failure(line, mark) if isinstance(ended, LineEnded) else ended.message
         _put_back(line, new, left, why, ended)
+    look_at_logs(line, target, new.rendered)
     if verb == "revert":
         _put_texts_back(line, left)
 

@@ -11,12 +11,12 @@ import difflib
 import json
 import shlex
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, StrictUndefined, TemplateError, TemplateNotFound, TemplateSyntaxError
+from jinja2 import BaseLoader, StrictUndefined, TemplateError, TemplateNotFound, TemplateSyntaxError, meta
 from jinja2 import Environment as JinjaEnvironment
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -230,6 +230,17 @@ class Templates:
         return (
             True if result is None else bool(result)
         )  # also for what is not locked yet: it is judged once it is
+
+    def later(self, key: str, source: str, names: Collection[str]) -> None:
+        """Note the faults of a template that is rendered later: its syntax, and names that there will not be."""
+        try:
+            free = meta.find_undeclared_variables(self.environment.parse(source))
+        except TemplateSyntaxError as error:
+            self.fault(key, f"template error: {error.message}")
+            return
+        for name in sorted(free - set(names)):
+            near = difflib.get_close_matches(name, names, 1)
+            self.fault(key, f"{name} is not known" + (f" (did you mean {near[0]}?)" if near else ""))
 
     def value(self, key: str, value: Any, scope: Scope) -> Any:
         """A JSON value with its texts rendered; a text that is one ``{{ expression }}`` keeps the expression's type."""

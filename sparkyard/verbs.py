@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparkyard.errors import ConfigError, SparkyardError, StepFailed, UsageError
+from sparkyard.errors import ConfigError, SparkyardError, StepFailed, UsageError, VerifyFailed
 from sparkyard.fetched import texts, texts_here
-from sparkyard.line import Line
+from sparkyard.line import Line, LineEnded
 from sparkyard.looking import containers, running_lanes
 from sparkyard.model import Lane
 from sparkyard.plan import Plan, Step, required
 from sparkyard.rendered import RenderedLane
 from sparkyard.selection import chosen_nodes
 from sparkyard.steps import adopt as adopting
-from sparkyard.steps import checkpoint, clone, files, image, job, life, patch, preflight
+from sparkyard.steps import checkpoint, clone, files, image, job, life, logs, patch, preflight
 from sparkyard.steps import verify as checking
 
 
@@ -54,6 +54,7 @@ def start(line: Line) -> None:
     line.locked(lane)
     rendered = line.rendered(lane)
     line.run(start_plan(line, lane, rendered, "start"), rendered.secrets, rendered)
+    look_at_logs(line, lane, rendered)
 
 
 def start_plan(line: Line, lane: Lane, rendered: RenderedLane, verb: str) -> Plan:
@@ -61,6 +62,18 @@ def start_plan(line: Line, lane: Lane, rendered: RenderedLane, verb: str) -> Pla
     before = before_start(line, lane, rendered)
     ranks = life.start_steps(lane, rendered, [step.id for step in before])
     return Plan(verb, lane.name, (*before, *ranks), life.on_failure(lane, rendered))
+
+
+def look_at_logs(line: Line, lane: Lane, rendered: RenderedLane) -> None:
+    """Whether the ranks' logs say what the settings promise. A check that fails is told (status 3), and the lane goes on serving."""
+    if not rendered.logs or line.options.check or (line.nouns and "verify" not in line.nouns):
+        return
+    try:
+        line.run(Plan("verify", lane.name, logs.log_steps(rendered)), rendered.secrets)
+    except LineEnded as ended:
+        if ended.status != VerifyFailed.status:
+            raise
+        line.say(f"lane {lane.name} serves, but not as its settings say: see what failed above")
 
 
 def restart(line: Line) -> None:
@@ -75,6 +88,7 @@ def restart(line: Line) -> None:
     ranks = life.restart_steps(lane, rendered, [step.id for step in before])
     plan = Plan("restart", lane.name, (*before, *ranks), life.on_failure(lane, rendered))
     line.run(plan, rendered.secrets, rendered)
+    look_at_logs(line, lane, rendered)
 
 
 def stop(line: Line) -> None:
@@ -92,9 +106,10 @@ def verify(line: Line) -> None:
     """The recipe's checks, against the API on the head."""
     lane = running_lane(line) or line.lane
     rendered = line.rendered(lane)
-    if not rendered.checks:
+    steps = (*checking.verify_steps(lane, rendered), *logs.log_steps(rendered))
+    if not steps:
         raise UsageError(f"the recipe of lane {lane.name} has no checks")
-    line.run(Plan("verify", lane.name, checking.verify_steps(lane, rendered)), rendered.secrets)
+    line.run(Plan("verify", lane.name, steps), rendered.secrets)
 
 
 def adopt(line: Line, folder: str, node: str) -> None:

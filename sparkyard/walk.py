@@ -15,12 +15,13 @@ from sparkyard.actions import (
     WaitMemory,
     WaitReady,
 )
+from sparkyard.actions_log import CheckLog
 from sparkyard.plan import Answers, Plan, Step
 
-READS = (Request, WaitReady)
+READS = (Request, WaitReady, CheckLog)
 """Actions after which every answer of a node is still true. A proof is none: it writes the ledger and may throw a file away."""
 
-REQUESTS = (Request, WaitReady)
+REQUESTS = (Request, WaitReady, CheckLog)
 """Actions that are not even made under ``--check``."""
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sparkyard.command import Command, mask
 from sparkyard.errors import StepFailed
@@ -102,8 +102,10 @@ class World(Protocol):
         """Progress of the running step; the view computes rate and time left. May be called often."""
         ...
 
-    def verdict(self, asked: str, answered: str, result: Result) -> None:
-        """The result of a verify check, with what was asked and what came back, both shortened."""
+    def verdict(
+        self, asked: str, answered: str, result: Result, found: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """The result of a verify check, with what was asked and what came back, both shortened; ``found`` are its parts, for machines."""
         ...
 
 

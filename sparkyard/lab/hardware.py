@@ -12,7 +12,7 @@ from sparkyard.lab.places import HCAS, LEGS, NodePlace, Place
 
 GID_SLOTS = 16
 MEMORY_KB = 121 * 1024 * 1024
-CMDLINE = "BOOT_IMAGE=/boot/vmlinuz-6.14.0-1013-nvidia root=UUID=sparkyard-lab ro quiet splash\n"
+CMDLINE = "BOOT_IMAGE=/boot/vmlinuz-6.14.0-1013-nvidia root=UUID=sparkyard-lab ro quiet splash kho=off\n"
 
 NVIDIA_SMI = """#!/bin/sh
 # Stub of the lab: answers the questions that are asked of a Spark's GPU. Memory is not reported there either.

@@ -16,6 +16,7 @@ from sparkyard.network import Listener
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps import fabric
+from sparkyard.steps.host import host_steps
 from sparkyard.system import HEADERS, SYSTEM, system
 from sparkyard.trees import Disk, parse_disk
 
@@ -31,7 +32,8 @@ Names = Collection[str]
 
 def preflight_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
     """The steps of every node of the lane."""
-    return tuple(step for node in lane.nodes for step in _steps(lane, rendered, node))
+    own = tuple(step for node in lane.nodes for step in _steps(lane, rendered, node))
+    return (*own, *host_steps(rendered))
 
 
 def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:

@@ -1,0 +1,46 @@
+"""What a lane demands of its nodes' hosts, rendered: one entry a requirement and node, with the names that its expression may use. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sparkyard.conditions import holds
+from sparkyard.model import Lane
+from sparkyard.recipe import HostSpec
+from sparkyard.render_rank import Rank
+from sparkyard.rendered import HostWay, RenderedHost
+from sparkyard.templating import Templates
+
+
+def host(lane: Lane, ranks: Sequence[Rank], templates: Templates) -> Iterator[RenderedHost]:
+    """The requirements that apply with these settings; faults of their expressions are collected."""
+    settings = {name: value.value for name, value in lane.settings.items()}
+    for number, spec in enumerate(lane.recipe.host):
+        key = f"host.{number}"
+        if not _applies(key, spec, settings, templates):
+            continue
+        templates.later(f"{key}.must", "{{" + spec.must + "}}", ("seen", *ranks[0].scope))
+        way, name = _place(spec)
+        if way == "read" and not name.startswith("/"):
+            templates.fault(f"{key}.read", f"{name!r} is not absolute")
+        for rank in ranks:
+            if rank.node in lane.choose(spec.nodes):
+                yield RenderedHost(
+                    rank.node.name, number, spec.what, way, name, spec.must, spec.why,
+                    templates.text(f"{key}.next_step", spec.next_step, rank.scope),
+                    spec.source, spec.blocks, rank.scope,
+                )  # fmt: skip
+
+
+def _applies(key: str, spec: HostSpec, settings: dict[str, object], templates: Templates) -> bool:
+    try:
+        return not spec.when or holds(spec.when, settings)
+    except ValueError as error:
+        templates.fault(f"{key}.when", str(error))
+        return False
+
+
+def _place(spec: HostSpec) -> tuple[HostWay, str]:
+    if spec.read is not None:
+        return "read", spec.read
+    return ("getconf", spec.getconf) if spec.getconf is not None else ("unit", spec.unit or "")

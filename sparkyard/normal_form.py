@@ -120,7 +120,7 @@ def of_words(words: Sequence[str]) -> dict[str, str]:
 
 def _put(found: dict[str, str], flag: str, values: Sequence[str]) -> None:
     if flag:
-        value = " ".join(_compact(each) for each in values)
+        value = " ".join(compact(each) for each in values)
         found[flag] = f"{found[flag]} {value}".strip() if flag in found else value
 
 
@@ -151,8 +151,10 @@ def _entry(name: str, value: str, there: Mapping[str, str]) -> dict[str, str]:
     if name not in SEVERAL:
         return {name: value if name not in there or name in SWITCHES else f"{there[name]} {value}"}
     if name == "--device":
-        source, _, target = value.partition(":")
-        return {f"{name}.{source}": "" if target in ("", source) else target}
+        source, _, rest = value.partition(":")
+        target, _, modes = rest.partition(":")
+        there = "" if target in ("", source) else target
+        return {f"{name}.{source}": f"{there}:{modes}" if modes not in ("", "rwm") else there}
     before, sign, behind = value.partition("=")
     soft, _, hard = behind.partition(":")
     return {f"{name}.{before}": soft if sign and soft == hard else behind}
@@ -177,7 +179,7 @@ def _volume(value: str) -> list[str]:
     return parts if len(parts) > 1 else ["", *parts]
 
 
-def _compact(word: str) -> str:
+def compact(word: str) -> str:
     """JSON without blanks; any other word as it is."""
     if word[:1] not in "{[" or not word:
         return word

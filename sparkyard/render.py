@@ -5,6 +5,7 @@ Every fault of every rank is collected; there is one ConfigError with all of the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,21 @@ class Rendering:
         self.templates = Templates(str(recipe), (lane.recipe_folder, shared), line_finder(recipe))
         self.starting = Templates(str(recipe), (), self.templates.line_of)  # what would only stop a start
         self.ranks = RankRendering(lane, commits, self.templates, lock)
+        self.scopes: tuple[Scope, ...] = ()
+        """The names that templates of each rank have, once it is rendered."""
 
     def run(self) -> RenderedLane:
+        """The lane, judged: what its rules, its ports and the equality of its ranks forbid is a fault."""
+        rendered, ranks = self.unjudged()
+        self.rules(ranks)
+        for key, message in alike.faults(self.lane, rendered):
+            self.templates.fault(key, message)
+        for key, message, node in port_faults(self.lane, rendered):
+            self.templates.fault(key, message, node)
+        return replace(rendered, start_faults=self.starting.faults())
+
+    def unjudged(self) -> tuple[RenderedLane, list[Rank]]:
+        """The lane as its templates make it, and its ranks."""
         image = self.image()
         ranks = [self.ranks.rank(number, node, image) for number, node in enumerate(self.lane.nodes)]
         scripts = None
@@ -96,7 +110,7 @@ class Rendering:
             made = kit.containers(scripts, image)
         else:
             made = tuple(container for rank in ranks for container in rank.containers)
-        self.rules(ranks)
+        self.scopes = tuple(rank.scope for rank in ranks)
         texts = tuple(patches(self.lane, self.lock, ranks, self.templates))
         jobs = JobRendering(self.lane, self.lock, self.ranks, image, texts).jobs(ranks)
         head = ranks[0].scope
@@ -119,13 +133,8 @@ class Rendering:
             logs=tuple(logs(self.lane, ranks, self.templates)),
             jobs=jobs,
             stages=stages(self.lane, jobs),
-            start_faults=self.starting.faults(),
         )
-        for key, message in alike.faults(self.lane, rendered):
-            self.templates.fault(key, message)
-        for key, message, node in port_faults(self.lane, rendered):
-            self.templates.fault(key, message, node)
-        return rendered
+        return rendered, ranks
 
     # image
 

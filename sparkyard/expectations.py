@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jsonschema
@@ -54,6 +54,30 @@ def judge(document: Any, expect: ExpectSpec) -> str:
 def judge_all(document: Any, expectations: list[ExpectSpec]) -> tuple[str, ...]:
     """The faults of a reply, in the order of the expectations; empty when all hold."""
     return tuple(fault for expect in expectations if (fault := judge(document, expect)))
+
+
+def distinct_faults(documents: Sequence[Any], expectations: list[ExpectSpec]) -> tuple[str, ...]:
+    """The faults of all replies together: too many or too few different values at a path."""
+    return tuple(fault for expect in expectations if (fault := _distinct(documents, expect)))
+
+
+def _distinct(documents: Sequence[Any], expect: ExpectSpec) -> str:
+    least, most = expect.distinct_at_least, expect.distinct_at_most
+    if least is None and most is None:
+        return ""
+    found = [value for document in documents for value in values_at(document, expect.path)]
+    different = list(dict.fromkeys(json.dumps(value, sort_keys=True, default=str) for value in found))
+    count = len(different)
+    if (most is None or count <= most) and (least is None or count >= least):
+        return ""
+    wanted_count = " and ".join(
+        f"at {word} {number}" for word, number in (("least", least), ("most", most)) if number is not None
+    )
+    shown = "; ".join(shortened(json.loads(text), 60) for text in different[:3])
+    return (
+        f"{expect.path or 'the reply'} has {count} different value{'' if count == 1 else 's'} in "
+        f"{len(documents)} replies; expected {wanted_count}: {shown}"
+    )
 
 
 def _of(count: int) -> str:

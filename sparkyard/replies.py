@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sparkyard.expectations import judge_all, shortened
+from sparkyard.expectations import distinct_faults, judge_all, shortened
 from sparkyard.recipe import CheckSpec
 from sparkyard.world import Result
 
 STATUS_PATH = "http_status"
 """The path by which a check may expect another HTTP status than a 2xx."""
+ANSWERS = 8
+"""Replies of one check that are shown; the others are counted."""
 WORST_FIRST: tuple[Result, ...] = ("fail", "could not check", "not supported (published)", "pass")
 
 
@@ -223,8 +225,20 @@ def essence(reply: Reply) -> Any:
 
 
 def together(judgements: Iterable[Judgement]) -> Judgement:
-    """The judgement of a check whose request was sent several times at once: the worst, all answers."""
+    """The judgement of a check whose request was sent several times: the worst, and the first answers."""
     all_of = tuple(judgements)
     worst = min(all_of, key=lambda one: WORST_FIRST.index(one.result))
-    answered = " | ".join(one.answered for one in all_of)
-    return Judgement(worst.result, worst.faults, answered, worst.hints)
+    answered = " | ".join(one.answered for one in all_of[:ANSWERS])
+    more = f" | … {len(all_of) - ANSWERS} more" if len(all_of) > ANSWERS else ""
+    return Judgement(worst.result, worst.faults, answered + more, worst.hints)
+
+
+def over_all(check: CheckSpec, replies: Sequence[Reply], judged: Judgement) -> Judgement:
+    """The judgement of all replies together: also how many different texts there are, where that is expected.
+
+    Counted only when every reply passed: fewer replies have fewer texts.
+    """
+    if judged.result != "pass":
+        return judged
+    faults = distinct_faults([reply.document for reply in replies], check.expect)
+    return replace(judged, result="fail", faults=faults) if faults else judged

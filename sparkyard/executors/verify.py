@@ -12,7 +12,7 @@ from sparkyard.errors import Interrupted, VerifyFailed
 from sparkyard.executors.http import ask, client
 from sparkyard.expectations import shortened
 from sparkyard.recipe import CheckSpec
-from sparkyard.replies import Judgement, Reply, judge_reply, listed_models, model_hint, together
+from sparkyard.replies import Judgement, Reply, judge_reply, listed_models, model_hint, over_all, together
 from sparkyard.world import World
 
 ASKED = 300
@@ -24,7 +24,7 @@ def request(action: Request, node: str, world: World) -> None:
     check: CheckSpec = action.check
     with client(action.url, action.api_key) as api:
         replies = _send(api, check, world)
-        judged = together(judge_reply(check, reply) for reply in replies)
+        judged = over_all(check, replies, together(judge_reply(check, reply) for reply in replies))
         hints = (*judged.hints, *_model(api, check, replies))
     secrets = (action.api_key,)
     asked, answered = mask(_asked(check), secrets), mask(judged.answered, secrets)
@@ -52,11 +52,24 @@ def _failed(
 
 def _asked(check: CheckSpec) -> str:
     times = f"{check.at_once} at once: " if check.at_once > 1 else ""
+    times += f"{check.repeats} times: " if check.repeats > 1 else ""
     body = f" {shortened(check.body, ASKED)}" if check.body else ""
     return f"{times}{check.method} {check.path}{body}"
 
 
 def _send(api: httpx2.Client, check: CheckSpec, world: World) -> list[Reply]:
+    """The request as often as it is to be repeated; not again once there was no usable reply."""
+    replies: list[Reply] = []
+    for number in range(check.repeats):
+        replies += _send_once(api, check, world)
+        if check.repeats > 1:
+            world.progress(number + 1, check.repeats, check.name, "requests")
+        if any(reply.unheard or reply.late for reply in replies):
+            break
+    return replies
+
+
+def _send_once(api: httpx2.Client, check: CheckSpec, world: World) -> list[Reply]:
     """Every copy of the request at the same moment."""
     replies: list[Reply | None] = [None] * check.at_once
     gate = threading.Barrier(check.at_once)

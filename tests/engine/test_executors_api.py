@@ -1,6 +1,7 @@
 """Readiness and checks against real HTTP servers: the lab's scripted engine, and small ones that break off."""
 
 import contextlib
+import json
 import re
 import subprocess
 import sys
@@ -238,3 +239,64 @@ def test_a_wrong_model_in_a_check_is_explained(world):
     with other_model(b"Scripted") as url, pytest.raises(VerifyFailed) as failure:
         request(Request(url, check()), "spark-1", world)
     assert "the server lists Scripted" in str(failure.value)
+
+
+@contextlib.contextmanager
+def in_turn(*texts):
+    """An HTTP server that says one text after the other, over and over; ``asked`` counts the requests."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            text = texts[len(asked) % len(texts)]
+            asked.append(text)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_words):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}", asked
+        http.shutdown()
+
+
+CONTENT = "choices.0.message.content"
+
+
+def test_a_request_is_repeated_and_the_different_texts_are_counted(world):
+    expect = [ExpectSpec(path=CONTENT, matches=".", distinct_at_most=1)]
+    with in_turn("same") as (url, asked):
+        request(Request(url, check(repeats=5, expect=expect)), "spark-1", world)
+    assert len(asked) == 5
+    assert world.results["result"] == "pass"
+    assert world.results["asked"].startswith("5 times: POST")
+    with in_turn("a", "b") as (url, asked), pytest.raises(VerifyFailed) as failure:
+        request(Request(url, check(repeats=5, expect=expect)), "spark-1", world)
+    assert (
+        f'{CONTENT} has 2 different values in 5 replies; expected at most 1: "a"; "b"'
+        in failure.value.message
+    )
+    scatter = [ExpectSpec(path=CONTENT, distinct_at_least=2)]
+    with in_turn("a", "b") as (url, asked):
+        request(Request(url, check(repeats=2, at_once=2, expect=scatter)), "spark-1", world)
+    assert len(asked) == 4
+
+
+def test_every_repeated_reply_must_be_as_expected(world):
+    expect = [ExpectSpec(path=CONTENT, equals="a", distinct_at_least=2)]
+    with in_turn("a", "a", "b") as (url, asked), pytest.raises(VerifyFailed, match='is "b"; expected "a"'):
+        request(Request(url, check(repeats=3, expect=expect)), "spark-1", world)
+    assert len(asked) == 3
+
+
+def test_it_is_not_repeated_after_no_usable_reply(world):
+    with engine("--stall") as url, pytest.raises(VerifyFailed, match=r"no whole answer within 0\.5 s"):
+        request(Request(url, check(timeout=0.5, repeats=9)), "spark-1", world)
+    assert world.results["answered"].count("nothing usable") <= 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkyard.expectations import judge, judge_all, shortened, values_at
+from sparkyard.expectations import distinct_faults, judge, judge_all, shortened, values_at
 from sparkyard.recipe import ExpectSpec
 
 REPLY = {
@@ -99,3 +99,30 @@ def test_all_faults_come_at_once():
 def test_long_values_are_cut_in_the_middle():
     assert shortened("x" * 1000).startswith('"xxx')
     assert len(shortened("x" * 1000)) < 170
+
+
+REPLIES = [{"text": text} for text in ("a", "b", "a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("expect", "fault"),
+    [
+        ({"distinct_at_most": 3}, ""),
+        ({"distinct_at_least": 3}, ""),
+        ({}, ""),
+        ({"distinct_at_most": 2},
+         'text has 3 different values in 4 replies; expected at most 2: "a"; "b"; "c"'),
+        ({"distinct_at_least": 4},
+         'text has 3 different values in 4 replies; expected at least 4: "a"; "b"; "c"'),
+        ({"distinct_at_least": 1, "distinct_at_most": 1},
+         'text has 3 different values in 4 replies; expected at least 1 and at most 1: "a"; "b"; "c"'),
+    ],
+)  # fmt: skip
+def test_different_values_are_counted_over_all_replies(expect, fault):
+    found = distinct_faults(REPLIES, [ExpectSpec(path="text", **expect)])
+    assert found == ((fault,) if fault else ())
+
+
+def test_objects_that_differ_in_order_alone_are_the_same():
+    replies = [{"a": {"x": 1, "y": 2}}, {"a": {"y": 2, "x": 1}}]
+    assert distinct_faults(replies, [ExpectSpec(path="a", distinct_at_most=1)]) == ()

@@ -128,3 +128,12 @@ def test_in_the_lab_only_what_it_shows_of_a_spark_stays_a_requirement():
     )
     assert _host(kept) == kept
     assert _host(told) == told.model_copy(update={"blocks": False})
+
+
+def test_what_is_only_told_and_cannot_be_looked_at_stops_nothing():
+    hidden = (1, "", "head: cannot open '/x' for reading: Permission denied")
+    told = verdict(hidden, **KHO, blocks=False)
+    assert told.state == "ok"
+    assert "could not be looked at, and the lane starts without it" in told.reason
+    assert "Permission denied" in told.reason
+    assert verdict(hidden, **KHO).state != "ok"

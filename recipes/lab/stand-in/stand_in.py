@@ -58,7 +58,8 @@ def as_a_shell(words: list[str]) -> None:
 
 def as_a_program(words: list[str]) -> None:
     """A recipe may call a program of its image by its path: the one that lies there in the stand-in (``root/``) runs."""
-    if len(words) > 1 and words[0] == "python3" and Path(words[1]).is_file():
+    program = words[1:2] if words[:1] == ["python3"] else words[:1]
+    if program and Path(program[0]).is_absolute() and Path(program[0]).is_file():
         os.execvp(words[0], words)
 
 

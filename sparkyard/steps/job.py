@@ -206,7 +206,7 @@ def _prepared(
     text = begun_text(job, answers.node)
     left = ours(job, lane, answers)
     if not (left or there or missing or fact.seal is not None) and fact.begun == json.loads(text):
-        return Verdict("ok", f"job {job.name} {reason}; nothing is in its way")
+        return Verdict("ok", f"job {job.name} is on record as begun; nothing is in its way")
     actions: tuple[Action, ...] = (
         *(StopContainer(each.name, job.grace) for each in left),
         RemoveFiles((seal,)),
@@ -215,7 +215,7 @@ def _prepared(
         *(RemoveFiles((where, where + SIDECAR)) for where in (path(output, answers) for output in there)),
     )
     destroyed = filter(None, (_destroyed(job, fact, output, answers, reason) for output in there))
-    return Verdict("change", f"job {job.name} {reason}", actions, destroys="; ".join(destroyed))
+    return Verdict("change", reason, actions, destroys="; ".join(destroyed))
 
 
 def _destroyed(job: RenderedJob, fact: JobFact, output: RenderedOutput, answers: Answers, reason: str) -> str:
@@ -226,7 +226,7 @@ def _destroyed(job: RenderedJob, fact: JobFact, output: RenderedOutput, answers:
         return ""
     what = f"{path(output, answers)} on {answers.node} ({seen.size} bytes)"
     if whose == "sealed":
-        return f"{what} was made by job {job.name} and would be made again: {reason}"
+        return f"{what} is a sealed output and would be made again: {reason}"
     return f"{what} is not on record as job {job.name} left it, and would be removed"
 
 

@@ -38,14 +38,14 @@ def standing(job: RenderedJob, lane: Lane, told: Mapping[str, Answers]) -> Stand
         return Standing("sealed", f"job {job.name} is sealed")
     if all(_goes_on(job, lane, told[node], why[node]) for node in job.nodes):
         return Standing("going", f"job {job.name} was begun and never sealed: it is waited for")
-    return Standing(
-        "anew", "; ".join(dict.fromkeys(_where(node, text, why) for node, text in why.items() if text))
-    )
+    return Standing("anew", _reason(job, why))
 
 
-def _where(node: str, text: str, why: Mapping[str, str]) -> str:
-    """The reason, with its node unless it is the same on all of them."""
-    return text if len(set(why.values())) == 1 else f"{node}: {text}"
+def _reason(job: RenderedJob, why: Mapping[str, str]) -> str:
+    """Why it must run, with the nodes unless it is the same on all of them."""
+    if len(set(why.values())) == 1:
+        return f"job {job.name} {next(iter(why.values()))}"
+    return f"job {job.name}: " + "; ".join(f"on {node} {text}" for node, text in why.items() if text)
 
 
 def unsealed(job: RenderedJob, answers: Answers) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sparkyard.errors import ConfigError
+from sparkyard.fidelity import comparisons
 from sparkyard.load import find_recipes, load_all
 from sparkyard.model import Lane, Manifest, RemoteFile
 from sparkyard.render import render_lane
@@ -287,11 +288,24 @@ def test_weights_lie_on_every_node_or_on_the_head():
 
 
 def test_profiles():
-    made = rendered("profile=published")
+    made = rendered("profile=kit")
     assert f"/deepseek-ai--DeepSeek-V4.1-Flash/{RELEASE}," in mounts(made.containers[0])[0]
     assert all("--privileged" in container.words for container in made.containers)
-    ring = rendered("profile=r5-ring", inventory="four-spark-ring")
+    assert {env(container)["CHUNKED_PREFILL_SIZE"] for container in made.containers} == {"4096"}
+    ring = rendered("profile=ring", "nccl_library=/opt/nccl/libnccl.so.2", inventory="four-spark-ring")
     assert {env(container)["NCCL_ALGO"] for container in ring.containers} == {"Ring"}
+    assert not any("--privileged" in container.words for container in ring.containers)
+    assert "a ring needs a patched NCCL" in refused("profile=ring", inventory="four-spark-ring")
+    r5 = rendered("profile=published", inventory="four-spark-ring")
+    assert {env(container)["B12X_ROCE_PEER_HCA_MAPS"] for container in r5.containers} == {MAPS}
+
+
+@pytest.mark.parametrize("inventory", ["four-spark", "four-spark-ring"])
+def test_published_lines_differ_where_the_recipe_says_so(inventory):
+    found = comparisons(lane(inventory=inventory))
+    assert [one.faults for one in found] == [()] * 4
+    assert [one.equal for one in found] == [32, 130, 106, 5]
+    assert all(difference.why for one in found for difference in one.seen)
 
 
 def test_a_key_travels_in_a_file_of_the_head_alone():

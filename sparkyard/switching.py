@@ -248,6 +248,7 @@ def _tell_left(line: Line, side: Side) -> None:
     ]
     lines += [f"{node.name}: image {side.rendered.image.reference}" for node in side.lane.nodes]
     lines += [f"{node.name}: {lane_root(side.lane, node)}" for node in side.lane.nodes]
+    lines += [f"{output.node}: {output.path}" for job in side.rendered.jobs for output in job.makes]
     home = "<discovered: home>"
     line.say(f"left of lane {side.name}:", details=[text.replace(home, "~") for text in lines])
 

@@ -13,6 +13,7 @@ from sparkyard.model import Lane, Manifest, Node
 from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.scopes import lane_root
+from sparkyard.steps import job_purge
 from sparkyard.steps.preflight import free_ports
 from sparkyard.system import SYSTEM, system
 
@@ -83,12 +84,14 @@ def _purge_node(
     lane: Lane, rendered: RenderedLane, manifests: Mapping[str, Manifest], node: Node
 ) -> list[Step]:
     places = {name: place(node, manifest) for name, manifest in manifests.items()}
-    steps = [_purge_image(lane, rendered, node)]
+    made = job_purge.purge_steps(rendered.jobs, node.name)
+    steps = [_purge_image(lane, rendered, node), *made]
     steps += [
         _purge_folder(lane, node, "checkpoint", name, (here.folder, here.ledger, here.seal))
         for name, here in places.items()
     ]
-    return [*steps, _purge_folder(lane, node, "file", "lane", (lane_root(lane, node),))]
+    folder_ = _purge_folder(lane, node, "file", "lane", (lane_root(lane, node),))
+    return [*steps, replace(folder_, needs=tuple(step.id for step in made))]
 
 
 def _purge_image(lane: Lane, rendered: RenderedLane, node: Node) -> Step:

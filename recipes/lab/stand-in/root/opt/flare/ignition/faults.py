@@ -1,14 +1,19 @@
-"""Faults on demand: ``--die-at PHASE`` and ``--hold-at PHASE`` in STAND_IN_EXPORT (every rank) and STAND_IN_EXPORT_<rank>."""
+"""Faults on demand: ``--die-at PHASE`` and ``--hold-at PHASE`` in STAND_IN_EXPORT (every rank) and STAND_IN_EXPORT_<rank>.
+
+A rank that holds goes on when somebody makes the file ``stand-in/go`` in its cache folder.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-import threading
+import time
+from pathlib import Path
 
 from rendezvous import leave, say
 
+GO = Path("/root/.cache/stand-in/go")
 PHASES = ("start", "rendezvous", "pull", "compile", "write", "end")
 
 
@@ -31,4 +36,5 @@ class Faults:
             leave(1)
         if self.given.hold_at == name:
             say(self.rank, f"holding in phase {name}")
-            threading.Event().wait()
+            while not GO.exists():
+                time.sleep(0.1)

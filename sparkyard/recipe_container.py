@@ -135,7 +135,8 @@ class JobSpec(ContainerSpec):
 
 
 class HostSpec(Part):
-    """Something of a node that sparkyard never changes: a file's text, a ``getconf`` value or a systemd unit's state, and what it must be.
+    """Something of a node that sparkyard never changes: a file's text or sha256, a ``getconf`` value or a systemd unit's state, and what
+    it must be.
 
     ``must`` is a Jinja expression over ``seen`` (the text, without the last line end; none when there is no such file, value or
     unit) and everything that templates may name. One that does not hold stops a start, or is only said when ``blocks`` is false.
@@ -146,7 +147,8 @@ class HostSpec(Part):
     why: str
     source: str
     next_step: Template = ""
-    read: str | None = None
+    read: Template | None = None
+    sha256: Template | None = None
     getconf: str | None = None
     unit: str | None = None
     blocks: bool = True
@@ -155,6 +157,6 @@ class HostSpec(Part):
 
     @model_validator(mode="after")
     def _one_place(self) -> HostSpec:
-        if sum(place is not None for place in (self.read, self.getconf, self.unit)) != 1:
-            raise ValueError("exactly one of `read`, `getconf` and `unit` is needed")
+        if sum(place is not None for place in (self.read, self.sha256, self.getconf, self.unit)) != 1:
+            raise ValueError("exactly one of `read`, `sha256`, `getconf` and `unit` is needed")
         return self

@@ -126,7 +126,7 @@ class RenderedPatch:
     patched: str = ""
 
 
-HostWay = Literal["read", "getconf", "unit"]
+HostWay = Literal["read", "sha256", "getconf", "unit"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,8 +113,10 @@ def _image(image: ImageSpec) -> ImageSpec:
 
 
 def _host(spec: HostSpec) -> HostSpec:
-    """What the lab shows of a Spark stays a requirement; pages, modules and units of the machine itself are only told."""
-    return spec if spec.read in SHOWN_FILES else spec.model_copy(update={"blocks": False})
+    """What the lab shows of a Spark stays a requirement, and so does a file that a setting names; pages, modules and units of the machine
+    itself are only told."""
+    named = "{{" in (spec.read or spec.sha256 or "")
+    return spec if named or spec.read in SHOWN_FILES else spec.model_copy(update={"blocks": False})
 
 
 def _checkpoint(spec: CheckpointSpec) -> CheckpointSpec:

@@ -5,6 +5,11 @@ ask_read() {
     limited 5 head -c 65536 -- "$1"
 }
 
+# ask_sha256 FILE: what its whole content hashes to, before its name.
+ask_sha256() {
+    limited 60 sha256sum -- "$1"
+}
+
 # ask_getconf NAME: a configuration value of the system; status 2 for a name that it does not know.
 ask_getconf() {
     command -v getconf >/dev/null || return 127

@@ -40,7 +40,7 @@ def _step(wanted: RenderedHost) -> Step:
 
 def seen(wanted: RenderedHost, answer: Answer, node: str) -> str | None:
     """The text, without the last line end; None when there is no such file, value or unit. Raises CouldNotCheck."""
-    text = answer.out.removesuffix("\n")
+    text = answer.out[:64] if wanted.way == "sha256" else answer.out.removesuffix("\n")
     if _absent(wanted, answer, text):
         return None
     if answer.status == 0 or (wanted.way == "unit" and text and answer.status != TIMED_OUT):

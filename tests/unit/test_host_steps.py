@@ -26,6 +26,11 @@ PAGES: dict[str, Any] = {
 }
 KHO = PAGES | {"getconf": None, "read": "/proc/cmdline", "must": "seen and 'kho=off' in seen"}
 DESKTOP = PAGES | {"getconf": None, "unit": "display-manager.service", "must": "seen != 'active'"}
+LIBRARY = PAGES | {
+    "getconf": None,
+    "sha256": "/opt/nccl-{{ rank }}/libnccl.so.2",
+    "must": f"seen == '{'9' * 64}'",
+}
 MISSING = (1, "", "head: cannot open '/x' for reading: No such file or directory")
 
 
@@ -45,6 +50,16 @@ def test_there_is_a_step_for_each_chosen_node_and_one_question_in_each():
     assert [s.node for s in steps(**PAGES, nodes="workers")] == ["spark-2"]
     assert steps(**PAGES, when="lane.streams == 99") == ()
     assert [(q.ask, q.arguments) for q in steps(**PAGES)[0].questions] == [("ask_getconf", ("PAGESIZE",))]
+
+
+def test_a_path_is_rendered_for_each_rank_and_must_be_absolute():
+    asked = [(q.ask, q.arguments) for step in steps(**LIBRARY) for q in step.questions]
+    assert asked == [
+        ("ask_sha256", ("/opt/nccl-0/libnccl.so.2",)),
+        ("ask_sha256", ("/opt/nccl-1/libnccl.so.2",)),
+    ]
+    with pytest.raises(ConfigError, match=r"host\.0\.sha256: 'lib-0' is not absolute"):
+        steps(**LIBRARY | {"sha256": "lib-{{ rank }}"})
 
 
 def test_they_are_part_of_preflight():
@@ -67,6 +82,8 @@ def test_they_are_part_of_preflight():
         (PAGES | {"must": "seen is none"}, (2, "", "getconf: Unrecognized variable `X'")),
         (PAGES | {"must": "seen is none"}, (0, "undefined\n", "")),
         (PAGES | {"must": "seen | int >= rank + world"}, (0, "3\n", "")),
+        (LIBRARY, (0, f"{'9' * 64}  /opt/nccl/libnccl.so.2\n", "")),
+        (LIBRARY | {"must": "seen is none"}, (1, "", "sha256sum: /opt/x: No such file or directory")),
     ],
 )
 def test_what_holds_is_right(spec, answer):

@@ -443,3 +443,16 @@ def test_the_image_is_made_from_pins():
     pins = {name: git.commit for name, git in image.build.git.items()}
     assert pins == {"kit": "58f232155917d388b6053eca079c617fd306c33c", "sglang": "f80c91a4b"}
     assert f"--build-arg BASE={image.build.base}" in " ".join(rendered().image.words)
+
+
+def test_what_is_asked_of_each_node():
+    def asked(*sets: str, inventory: str = "four-spark") -> list[tuple[str, str]]:
+        found = [(one.way, one.name) for one in rendered(*sets, inventory=inventory).host]
+        return [one for one in dict.fromkeys(found) if not one[1].startswith(("/proc/", "/etc/"))]
+
+    assert asked() == []
+    shared = ("weights_from=nfs", "nfs_path=/mnt/spark-1/flash")
+    assert asked(*shared) == [("read", "/mnt/spark-1/flash/config.json")]
+    workers = [one.node for one in rendered(*shared).host if one.name.startswith("/mnt")]
+    assert workers == ["spark-2", "spark-3", "spark-4"]
+    assert asked(*RING, inventory="four-spark-ring") == [("sha256", "/opt/nccl-ring/libnccl.so.2")]

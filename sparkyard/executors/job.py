@@ -16,6 +16,9 @@ from sparkyard.executors.undisturbed import Undisturbed, at_once
 from sparkyard.executors.watch import Watch, Watches
 from sparkyard.world import World
 
+TELL = 5.0
+"""Seconds between lines of its log that are told while it runs."""
+
 
 def run_job(action: RunJob, node: str, world: World) -> None:
     """Run the job on every node, or wait for the ranks that run already; then look at what it left and seal it.
@@ -46,7 +49,8 @@ class _Run:
     def __init__(self, action: RunJob, world: World) -> None:
         self.action, self.world = action, world
         self.watches = Watches(world.run_folder / "logs")
-        self.began = time.monotonic()
+        self.began = self.told = time.monotonic()
+        self.newest: dict[str, tuple[str, ...]] = {}
 
     # the beginning
 
@@ -120,8 +124,20 @@ class _Run:
             raise Interrupted(f"interrupted while job {self.action.job} ran")
         self.world.watches.demand_all_alive()
         self.demand_in_time()
+        self.tell()
         if not all(watch.ended for watch in self.watches.all()):
             self.watches.news.wait(LOOK, news)
+
+    def tell(self) -> None:
+        """The newest line of each rank, now and then."""
+        now = time.monotonic()
+        if now - self.told < TELL:
+            return
+        self.told = now
+        for node, _container, lines in self.watches.last_lines(1):
+            if lines and lines != self.newest.get(node):
+                self.newest[node] = lines
+                self.world.say(f"{node}: {lines[0]}")
 
     def demand_well(self) -> None:
         if any(watch.ended and not watch.ended.well for watch in self.watches.all()):

@@ -304,6 +304,6 @@ def _record(lane: Lane, rendered: RenderedLane, job: RenderedJob) -> dict[str, o
         "about": job.about,
         "hash": job.hash,
         "made_of": dict(job.made_of),
-        "bound_to": list(job.bound_to),
+        "bound_to": [mask(text, rendered.secrets) for text in job.bound_to],
         "ranks": ranks,
     }

@@ -141,6 +141,14 @@ def show(line: Line, sources: bool = False) -> None:
     show(line, sources=sources)
 
 
+@task(klass=LaneTask)
+def lanes(line: Line) -> None:
+    """Show every lane beside the others: what it needs, how far it is here, published figures, and which to run."""
+    from sparkyard.lanes_verb import lanes
+
+    lanes(line)
+
+
 @task(klass=LaneTask, help={"out": "write into this folder instead"})
 def render(line: Line, out: str | None = None) -> None:
     """Print what the lane would put on its nodes, and its docker commands, without connecting to any."""
@@ -223,6 +231,7 @@ namespace = Collection(
     switch,
     revert,
     status,
+    lanes,
     logs,
     config,
     show,

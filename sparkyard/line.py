@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sparkyard.lock import Lock
     from sparkyard.rendered import RenderedLane
 
-UNLOCKED = ("status", "logs", "render", "config", "show")
+UNLOCKED = ("status", "logs", "render", "config", "show", "lanes")
 """Verbs that only look: they take no lock and leave no record."""
 
 STAY = ("config", "render", "show", "init", "lab_up", "lab_down", "lab_status", "lab_shell")

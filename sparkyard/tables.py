@@ -26,6 +26,10 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "lock-files": ("checkpoint", "file", "bytes", "content"),
     "template": ("text", "pristine", "patched"),
     "parity": ("conversation", "result", "why"),
+    "lanes": ("lane", "title", "ranks", "fabric", "possible", "here"),
+    "lanes-nodes": ("lane", "node", "memory", "disk", "there"),
+    "lanes-figures": ("figure", "lane", "value", "conditions"),
+    "lanes-answers": ("if you mostly", "run", "why", "possible here"),
     "init": ("file", "result"),
     "lab": ("node", "address", "link", "state"),
 }

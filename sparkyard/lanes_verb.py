@@ -1,0 +1,112 @@
+"""``invoke lanes``: every lane beside the others: what it needs, how far it is on these nodes, what others measured, and for whom it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sparkyard import choosing, lane_rows, load
+from sparkyard.asking import ask_all
+from sparkyard.errors import ConfigError, SparkyardError, UsageError
+from sparkyard.events import Event
+from sparkyard.lane_rows import Candidate, Told
+from sparkyard.line import Line
+from sparkyard.resolve import known_lock
+from sparkyard.selection import chosen_nodes
+from sparkyard.stand_in import of_the_lab
+from sparkyard.tables import finding
+
+RULE = " (must be: "
+"""What follows a rule's message in its fault."""
+
+
+def lanes(line: Line) -> None:
+    """One row a lane, one a lane and node, the figures, and which to run. Under ``--check`` no node is asked."""
+    folders = load.find_recipes(line.project, [Path(f) for f in line.options.recipes], os.environ)
+    named = line.options.lane
+    if named and named not in folders:
+        raise UsageError(f"there is no lane {named}", details=[f"lanes: {', '.join(sorted(folders))}"])
+    names = [named] if named else sorted(folders, key=str.lower)
+    everything = [candidate(line, name, folders[name]) for name in names]
+    found = [c for c in everything if named or line.inventory.lab or not of_the_lab(c.recipe)]
+    told = {} if line.options.check else _ask(line, found)
+    _heading(line, "lanes")
+    for each in found:
+        line.emit(finding("lanes", lane_rows.lane_row(each, told)))
+    _heading(line, "on each node")
+    for each in (one for one in found if one.rendered is not None):
+        for node in each.nodes:
+            line.emit(finding("lanes-nodes", lane_rows.node_row(each, node, told)))
+    _compare(line, found)
+
+
+def candidate(line: Line, name: str, folder: Path) -> Candidate:
+    """A lane as this inventory could run it; what is against it is its first fault."""
+    recipe = load.load_recipe(folder)
+    try:
+        lane = line.lane_named(name, sets=())
+    except SparkyardError as error:
+        return Candidate(name, recipe, _why_not(line, recipe.nodes.at_least, error))
+    lock = known_lock(lane)
+    try:
+        rendered = line.rendered(lane)
+    except ConfigError as error:
+        return Candidate(name, recipe, _first(error), lane, manifests=lock.manifests)
+    line.view.mask(rendered.secrets)
+    return Candidate(name, recipe, "", lane, rendered, lock.manifests)
+
+
+def _why_not(line: Line, least: int, error: SparkyardError) -> str:
+    count = len(line.inventory.nodes)
+    return f"needs {least} nodes, this inventory has {count}" if count < least else _first(error)
+
+
+def _first(error: SparkyardError) -> str:
+    if isinstance(error, ConfigError) and error.faults:
+        fault = error.faults[0]
+        words = fault.message.partition(RULE)[
+            0
+        ]  # a rule's own words; its expression is for whoever starts the lane
+        return words if words != fault.message or not fault.key else f"{fault.key}: {words}"
+    return error.message
+
+
+def _ask(line: Line, found: list[Candidate]) -> Told:
+    """What the nodes say, each in one round trip; why none was asked, where this is not the head."""
+    wanted = lane_rows.questions(found)
+    chosen = chosen_nodes(line.inventory, line.options.limit)
+    try:
+        told = ask_all(line.around, {node: asked for node, asked in wanted.items() if node in chosen})
+    except UsageError as error:
+        line.say(f"no node was asked: {error.message}", next=error.next_step)
+        return {}
+    for node, answer in told.items():
+        if isinstance(answer, SparkyardError):
+            line.statuses.append(answer.status)
+            data = {"details": list(answer.details), "next": answer.next_step}
+            line.emit(Event("node-unreachable", answer.message, node, data=data))
+    return told
+
+
+def _compare(line: Line, found: list[Candidate]) -> None:
+    """The published figures side by side, and which lane for whom."""
+    known = choosing.read(_file(line))
+    if known is None:
+        return
+    _heading(line, "published figures (not measured here)")
+    for row in lane_rows.figure_rows(found, known):
+        line.emit(finding("lanes-figures", row))
+    _heading(line, "which should you run?")
+    for row in lane_rows.answer_rows(found, known):
+        line.emit(finding("lanes-answers", row))
+    for caveat in known.caveats:
+        line.say(f"{caveat.text} ({known.cited(caveat.source)})", caveat=caveat.text)
+
+
+def _file(line: Line) -> Path:
+    """Beside the recipes that come with sparkyard."""
+    return line.project / "recipes" / choosing.FILE
+
+
+def _heading(line: Line, text: str) -> None:
+    line.emit(Event("finding", text, data={"heading": text}))

@@ -44,6 +44,8 @@ def _hcas(value: object) -> str:
     return "" if names and not any(map(kinds.word, names)) else "names separated by commas are expected"
 
 
+LANES: Mapping[int, str] = {2: "A", 4: "B"}
+"""Number of Sparks to the lane that is proposed for them: the daily lane of the two-Spark guide, and of the four-engine post."""
 FIRST = Question("nodes", "How many Sparks (2 or 4)?", "2", _size)
 
 
@@ -54,7 +56,7 @@ def split(text: str) -> list[str]:
 
 def questions(count: int) -> tuple[Question, ...]:
     """Everything asked for that many Sparks, the head's first."""
-    general = Question("lane", "Which lane is used when none is given?", "A", SCALARS["lane"])
+    general = Question("lane", "Which lane is used when none is given?", LANES[count], SCALARS["lane"])
     return (general, *(question for rank in range(count) for question in _of_node(rank)))
 
 

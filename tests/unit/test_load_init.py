@@ -14,7 +14,7 @@ from sparkyard.errors import ConfigError, UsageError
 from sparkyard.loading.init import gather, hosts_text, questions
 
 
-@pytest.mark.parametrize(("count", "lane", "asked"), [(2, "A", 9), (4, "A", 19)])
+@pytest.mark.parametrize(("count", "lane", "asked"), [(2, "A", 9), (4, "B", 19)])
 def test_the_defaults_make_a_sound_inventory(tmp_path: Path, count: int, lane: str, asked: int) -> None:
     assert len(questions(count)) == asked
     path = load.init_inventory(tmp_path / "my", {"nodes": str(count)}, None)
@@ -25,12 +25,14 @@ def test_the_defaults_make_a_sound_inventory(tmp_path: Path, count: int, lane: s
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["hosts.yml"]
 
 
-@pytest.mark.parametrize("count", ["2", "4"])
-def test_what_init_writes_resolves_against_the_recipes_that_there_are(tmp_path: Path, count: str) -> None:
+@pytest.mark.parametrize(("count", "name"), [(2, "A"), (4, "B")])
+def test_what_init_writes_resolves_against_the_recipes_that_there_are(
+    tmp_path: Path, count: int, name: str
+) -> None:
     project = Path(__file__).parents[2]
-    folder = load.init_inventory(tmp_path / "my", {"nodes": count}, None).parent
+    folder = load.init_inventory(tmp_path / "my", {"nodes": str(count)}, None).parent
     lane = load.load_all(folder, load.find_recipes(project, []), None, environ={}, sets=[])
-    assert (lane.name, len(lane.nodes)) == ("A", 2)
+    assert (lane.name, len(lane.nodes)) == (name, count)
 
 
 def test_answers_come_from_flags_then_from_the_person(tmp_path: Path) -> None:

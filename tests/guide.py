@@ -1,4 +1,4 @@
-"""The commands of docs/two-sparks.md: how the lab runs each, or why it does not. Order and words are the guide's own.
+"""The commands of docs/two-sparks.md and docs/four-sparks.md: how the lab runs each, or why it does not. Order and words are the guides' own.
 
 A typed line gets ``--inventory`` of the lab's stand-ins; an inside line runs in the head's own shell.
 """
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-GUIDE = Path(__file__).resolve().parents[1] / "docs" / "two-sparks.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -34,13 +34,18 @@ class Run:
 
 OWN_INVENTORY = "the lab brings its inventory and its host keys; tests of init and trust are their own"
 CHAT = Run("inside", says='"choices"')
+FOUR_LANES = ("B", "C", "D", "A4", "boot10")
 
-COMMANDS: dict[str, Run] = {
+SETTING_UP: dict[str, Run] = {
     "git clone REPOSITORY sparkyard && cd sparkyard": Run("not here", why="needs the network"),
     "scripts/setup": Run("not here", why="it has made the environment that the tests run in"),
     "source .venv/bin/activate": Run("not here", why="the tests run in it"),
     "invoke init": Run("not here", why=OWN_INVENTORY),
     "invoke trust": Run("not here", why=OWN_INVENTORY),
+}
+
+TWO: dict[str, Run] = {
+    **SETTING_UP,
     "invoke config --lane=A": Run("typed", says="context"),
     "invoke show --lane=A": Run("typed", says="what runs where"),
     "invoke show --lane=A --sources": Run("typed", says="published: the two-Spark guide"),
@@ -65,14 +70,49 @@ COMMANDS: dict[str, Run] = {
     "invoke revert": Run("typed", ("--yes",)),
     "invoke switch --lane=A": Run("typed", ("--yes",)),
 }
-"""Chats by curl are not listed one by one: each is ``CHAT``."""
+
+FOUR: dict[str, Run] = {
+    **SETTING_UP,
+    "invoke config": Run("typed", says="lane A"),
+    "invoke show --lane=B": Run("typed", says="what runs where"),
+    "invoke render --lane=B": Run("typed", says="spark-4/rank.docker.sh"),
+    "invoke download build start --lane=B --check": Run("typed", status=6),
+    "invoke status": Run("typed", says="serves as wanted"),
+    "invoke stop": Run("typed", ("--yes",)),
+    "invoke start --lane=B": Run("typed"),
+    "invoke switch --lane=C --check": Run("typed", status=6),
+    "invoke switch --lane=C": Run("typed", ("--yes",)),
+    "invoke switch --lane=B": Run("typed", ("--yes",)),
+    "invoke switch --lane=boot10": Run("typed", ("--yes",)),
+    "invoke logs --lines=20": Run("typed"),
+    "invoke revert --check": Run("typed", status=6),
+    "invoke revert": Run("typed", ("--yes",), says="forward again: invoke switch --lane=B"),
+    "invoke download --lane=C --deep": Run("typed"),
+    **{f"invoke lock --lane={lane}": Run("typed", ("--yes",)) for lane in FOUR_LANES},
+    **{f"invoke download build --lane={lane}": Run("typed", ("--yes",)) for lane in FOUR_LANES},
+    **{f"invoke start verify --lane={lane}": Run("typed", says="pass") for lane in FOUR_LANES},
+}
 
 
-def commands() -> list[str]:
-    """Every command of the guide's shell blocks, in order."""
-    return [line for block in BLOCK.findall(GUIDE.read_text()) for line in block.splitlines() if line.strip()]
+@dataclass(frozen=True)
+class Guide:
+    """A page with commands, and how the lab runs each.
+
+    Chats by curl are not listed one by one: each is ``CHAT``.
+    """
+
+    page: Path
+    table: dict[str, Run]
+
+    def commands(self) -> list[str]:
+        """Every command of the page's shell blocks, in order."""
+        blocks = BLOCK.findall(self.page.read_text(encoding="utf-8"))
+        return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+    def run_of(self, command: str) -> Run:
+        """How a command is run. Raises KeyError for one that is in no table."""
+        return CHAT if command.startswith("curl -s http://127.0.0.1:8888/v1/chat/") else self.table[command]
 
 
-def run_of(command: str) -> Run:
-    """How a command is run. Raises KeyError for one that is in no table."""
-    return CHAT if command.startswith("curl -s http://127.0.0.1:8888/v1/chat/") else COMMANDS[command]
+TWO_SPARKS = Guide(DOCS / "two-sparks.md", TWO)
+FOUR_SPARKS = Guide(DOCS / "four-sparks.md", FOUR)

@@ -74,19 +74,68 @@ def test_both_pages_show_something():
     assert {"README.md", "two-sparks.md"} <= pages
 
 
-def test_every_command_of_the_guide_is_in_the_lab_s_table_and_none_else():
-    typed = guide.commands()
-    unknown = [line for line in typed if line not in guide.COMMANDS and guide.run_of(line) is not guide.CHAT]
-    assert unknown == []
-    assert [line for line in guide.COMMANDS if line not in typed] == []
+GUIDES = pytest.mark.parametrize("of", [guide.TWO_SPARKS, guide.FOUR_SPARKS], ids=lambda of: of.page.name)
 
 
-def test_what_is_not_run_in_the_lab_says_why():
-    assert all(bool(run.why) == (run.how == "not here") for run in guide.COMMANDS.values())
+@GUIDES
+def test_every_command_of_a_guide_is_in_the_lab_s_table_and_none_else(of):
+    typed = of.commands()
+    chats = {line for line in typed if line.startswith("curl ") and of.run_of(line) is guide.CHAT}
+    assert [line for line in typed if line not in of.table and line not in chats] == []
+    assert [line for line in of.table if line not in typed] == []
+
+
+@GUIDES
+def test_what_is_not_run_in_the_lab_says_why(of):
+    assert all(bool(run.why) == (run.how == "not here") for run in of.table.values())
+
+
+def four(lane: str) -> Lane:
+    """The lane on the four Sparks of the example, with cables in the same port of each."""
+    folder = ROOT / "inventory/four-spark"
+    return load_all(folder, find_recipes(ROOT, []), lane, environ={}, sets=[])
+
+
+def row(lane: str) -> list[str]:
+    """The lane's row of what each node must have."""
+    lines = (guide.DOCS / "four-sparks.md").read_text(encoding="utf-8").splitlines()
+    (found,) = [line for line in lines if line.startswith(f"| `{lane}` | ") and " GB | " in line]
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def gigabytes(size: int) -> str:
+    return f"{round(size / 10**9)} GB"
+
+
+@pytest.mark.parametrize("lane", ["B", "C", "D", "boot10"])
+def test_what_the_guide_says_of_a_lane_is_the_recipe_s(lane):
+    of = four(lane)
+    _, _, _, kept, memory, api = row(lane)
+    assert memory == gigabytes(of.recipe.limits.memory)
+    assert kept.startswith(gigabytes(of.recipe.limits.disk))
+    assert api == f"{of.settings['port'].value}, `{of.settings['model_name'].value}`"
+
+
+@pytest.mark.parametrize("lane", ["B", "C", "D"])
+def test_what_a_recipe_quotes_of_the_post_is_what_the_guide_s_table_has(lane):
+    lines = (guide.DOCS / "four-sparks.md").read_text(encoding="utf-8").splitlines()
+    first = lines.index("| | A, on four | B | C | D |")
+    last = lines.index("", first)
+    column = " ".join(line.split("|")["BCD".index(lane) + 3] for line in lines[first + 2 : last])
+    told = {
+        figure.what: figure.value
+        for figure in four(lane).recipe.expect
+        if figure.source.startswith("the four-engine post") and "tokens/s" in figure.value
+    }
+    numbers = {what: re.findall(r"\d[\d,]*", value) for what, value in told.items()}
+    assert len(numbers) >= 2
+    assert [
+        (what, n) for what, ns in numbers.items() for n in ns if n not in re.findall(r"\d[\d,]*", column)
+    ] == []
 
 
 def test_figures_of_the_guide_are_the_recipe_s():
-    lane, page = lane_a(), guide.GUIDE.read_text()
+    lane, page = lane_a(), guide.TWO_SPARKS.page.read_text()
     kept = {folder.name: folder.size for folder in render_lane(lane, {}).kept["spark-1"]}
     disk = 414_000_000_000 + sum(kept.values()) + lane.recipe.limits.disk
     assert f"{-(-disk // 10**9)} GB, or {-(-(disk - kept['spill']) // 10**9)} GB without the spill" in page

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sparkyard import git_words
-from sparkyard.actions import MakeImage
+from sparkyard.actions import MakeImage, Run
 from sparkyard.command import Command, fill
-from sparkyard.facts import CONTAINERS, ImageFact, containers, file, file_question, image, image_question
+from sparkyard.facts import (
+    CONTAINERS,
+    ImageFact,
+    containers,
+    file,
+    file_question,
+    folder,
+    folder_question,
+    image,
+    image_question,
+)
 from sparkyard.made_record import made_of
 from sparkyard.model import Node
 from sparkyard.plan import Answers, Question, Step, Verdict
@@ -49,6 +59,33 @@ def made_steps(wanted: RenderedImage, node: Node) -> tuple[Step, ...]:
     needs = tuple(step.id for step in first)
     step = Step("image", wanted.name, node.name, title, judge, (*questions, CONTAINERS), needs)
     return (*first, step)
+
+
+def purge_step(wanted: RenderedImage, node: Node) -> Step:
+    """Removes what making the image left on the head: the clone, the record, and the scripts' own name for it, if it is the recorded image."""
+    assert wanted.made is not None
+    made = wanted.made
+    theirs, record = image_question(made.reference), file_question(made.record, "content")
+    clone = folder_question(made.folder)
+
+    def judge(answers: Answers) -> Verdict:
+        known, fact = made_of(file(answers, record).content), image(answers, theirs)
+        paths = tuple(fill(path, answers.discovered) for path in (made.folder, made.record))
+        named = known is not None and fact is not None and known.layers == fact.layers
+        if known is None and folder(answers, clone).kind == "missing":
+            return Verdict("ok", f"no {paths[0]}")
+        actions = [
+            Run(f"remove {made.reference}", Command.of("docker", "image", "rm", made.reference, timeout=300))
+        ]
+        actions = [
+            *(actions if named else ()),
+            Run(f"remove {paths[0]}", Command.of("rm", "-rf", "--", *paths, timeout=600)),
+        ]
+        words = f"{paths[0]}{f' and image {made.reference}' if named else ''} on {node.name}"
+        return Verdict("change", words, tuple(actions), destroys=words)
+
+    title = f"image {wanted.name}: remove what making it left"
+    return Step("image", "purge-made", node.name, title, judge, (theirs, record, clone))
 
 
 def _finished(wanted: RenderedImage, fact: ImageFact | None, facts: System) -> bool:

@@ -14,6 +14,7 @@ from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.scopes import lane_root
 from sparkyard.steps import job_purge
+from sparkyard.steps import made as made_image
 from sparkyard.steps.preflight import free_ports
 from sparkyard.system import SYSTEM, system
 
@@ -86,6 +87,8 @@ def _purge_node(
     places = {name: place(node, manifest) for name, manifest in manifests.items()}
     made = job_purge.purge_steps(rendered.jobs, node.name)
     steps = [_purge_image(lane, rendered, node), *made]
+    if rendered.image.made is not None and node == lane.head:
+        steps.append(made_image.purge_step(rendered.image, node))
     steps += [
         _purge_folder(lane, node, "checkpoint", name, (here.folder, here.ledger, here.seal))
         for name, here in places.items()

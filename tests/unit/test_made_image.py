@@ -19,6 +19,7 @@ from sparkyard.render import render_lane
 from sparkyard.rendered_tree import texts
 from sparkyard.scopes import origin
 from sparkyard.steps import image
+from sparkyard.steps.switch import purge_steps
 from tests.unit import raw, sample
 
 URL = "https://example.org/fork"
@@ -147,6 +148,25 @@ def test_a_worker_gets_it_when_a_label_differs():
 def test_a_damaged_record_is_none(content):
     answer = 0, f"regular file|644|1\ncontent {base64.b64encode(content).decode()}\n", ""
     assert judged(RIGHT, record=answer).reason.endswith("is not on record as made here")
+
+
+def purged(theirs: Any, record: Any, clone: Any) -> Verdict:
+    step = next(s for s in purge_steps(lane(), RENDERED, {}, ()) if s.name == "purge-made")
+    asked = dict(zip(step.questions, (theirs, record, clone), strict=True))
+    return step.judge(raw.answers(raw.HEAD, asked))
+
+
+def test_a_purge_removes_what_making_it_left_and_a_name_only_of_the_recorded_image():
+    there = (0, "directory|755|spark\nwritable\n", "")
+    words = [a.command.words for a in purged(RIGHT, recorded(), there).actions]
+    assert words == [
+        ("docker", "image", "rm", "fork:r1"),
+        ("rm", "-rf", "--", FOLDER, f"{FOLDER}.json"),
+    ]
+    other = purged(raw.image(layers=["x"]), recorded(), there)
+    assert [a.command.words[0] for a in other.actions] == ["rm"]
+    assert "fork:r1" not in other.destroys
+    assert purged(RIGHT, NO_FILE, NO_FILE).state == "ok"
 
 
 FORK = "https://github.com/christopherowen/spark-ds41f"

@@ -141,6 +141,14 @@ def show(line: Line, sources: bool = False) -> None:
     show(line, sources=sources)
 
 
+@task(klass=LaneTask, help={"with": "the other lane, or LANE@PROFILE"})
+def diff(line: Line, with_: str = "") -> None:
+    """Show two lanes side by side: settings, options, environment, mounts and words of every rank; connects to nothing."""
+    from sparkyard.reading import diff
+
+    diff(line, with_)
+
+
 @task(klass=LaneTask)
 def lanes(line: Line) -> None:
     """Show every lane beside the others: what it needs, how far it is here, published figures, and which to run."""
@@ -235,6 +243,7 @@ namespace = Collection(
     logs,
     config,
     show,
+    diff,
     render,
     init,
     trust,

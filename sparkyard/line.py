@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from sparkyard.lock import Lock
     from sparkyard.rendered import RenderedLane
 
-UNLOCKED = ("status", "logs", "render", "config", "show", "lanes")
+UNLOCKED = ("status", "logs", "render", "config", "show", "lanes", "diff")
 """Verbs that only look: they take no lock and leave no record."""
 
-STAY = ("config", "render", "show", "init", "lab_up", "lab_down", "lab_status", "lab_shell")
+STAY = ("config", "render", "show", "diff", "init", "lab_up", "lab_down", "lab_status", "lab_shell")
 """Tasks that are for the machine outside the lab, or need no node."""
 
 

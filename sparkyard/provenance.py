@@ -112,6 +112,7 @@ def _values(recipe: Recipe) -> Iterator[Pinned]:
     for name, checkpoint in recipe.checkpoints.items():
         yield _own(("checkpoints", name), checkpoint_words(checkpoint), checkpoint.source)
     yield from _image(recipe.image)
+    yield from _offered(recipe)
     for name, patch in recipe.patches.items():
         yield _own(("patches", name, "git"), f"{patch.file} of {git_words(patch.git)}", patch.git.source)
         yield _own(("patches", name), f"{len(patch.edits)} edits, placed at {patch.path}", patch.source)
@@ -133,6 +134,14 @@ def _values(recipe: Recipe) -> Iterator[Pinned]:
         yield _own(("kept", name), f"{kept.path}, {kept.bytes} bytes", kept.source)
     for number, check in enumerate(recipe.verify):
         yield Pinned(f"verify.{number}", ("verify", number), check.name)
+
+
+def _offered(recipe: Recipe) -> Iterator[Pinned]:
+    """Profiles and published lines, which have sources of their own."""
+    for name, profile in recipe.profiles.items():
+        yield _own(("profiles", name), profile.settings, profile.source)
+    for number, line in enumerate(recipe.published):
+        yield _own(("published", number), f"{line.name}: {line.part} of {line.of}, rank {line.rank}", line.source)
 
 
 def _image(image: ImageSpec) -> Iterator[Pinned]:
@@ -175,8 +184,11 @@ def _job(name: str, job: JobSpec) -> Iterator[Pinned]:
     for part in ("makes", "room", "says"):
         for number, one in enumerate(getattr(job, part)):
             yield Pinned(f"jobs.{name}.{part}.{number}", ("jobs", name, part, number), shown(one))
-    names = ("order", "needs", "bound_to", "timeout", "log_silence", "memory", "gpu", "grace")
-    yield from _fields(f"jobs.{name}", job, names)
+    yield from _fields(
+        f"jobs.{name}",
+        job,
+        ("order", "needs", "bound_to", "timeout", "log_silence", "memory", "gpu", "grace"),
+    )
 
 
 def _container(place: tuple[str, str], service: ContainerSpec) -> Iterator[Pinned]:

@@ -1,14 +1,19 @@
-"""Verbs that read files and connect to nothing: ``show`` and ``render``."""
+"""Verbs that read files and connect to nothing: ``show``, ``diff`` and ``render``."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sparkyard.errors import UsageError
+from sparkyard.errors import ConfigError, UsageError
 from sparkyard.events import Event
 from sparkyard.line import Line
+from sparkyard.model import Lane
 from sparkyard.rendered import RenderedLane
 from sparkyard.tables import finding
+
+if TYPE_CHECKING:
+    from sparkyard import comparing
 
 
 def show(line: Line, *, sources: bool = False) -> None:
@@ -27,6 +32,35 @@ def show(line: Line, *, sources: bool = False) -> None:
             line.emit(finding(section.table, {"section": section.title, **row}))
     if not sources:
         _say_unlocked(line, rendered.unlocked)
+
+
+def diff(line: Line, other: str) -> None:
+    """Two lanes side by side; ``other`` is a lane, or ``LANE@PROFILE``. ``--set`` is for the first."""
+    from sparkyard import comparing  # noqa: PLC0415
+
+    name, profile = comparing.named(other)
+    one = _side(line, line.lane)
+    beside = _side(line, line.lane_named(name, [f"profile={profile}"] if profile else []))
+    _heading(line, f"lane: {one.name}; with: {beside.name}")
+    for section in comparing.sections(one, beside):
+        _heading(line, section.title)
+        for row in section.rows:
+            line.emit(finding(section.table, {"section": section.title, **row}))
+
+
+def _side(line: Line, lane: Lane) -> comparing.Side:
+    """A lane as it is compared: what its rules forbid does not matter here."""
+    from sparkyard.comparing import Side  # noqa: PLC0415
+    from sparkyard.render import Rendering  # noqa: PLC0415
+    from sparkyard.resolve import known_lock  # noqa: PLC0415
+
+    lock = known_lock(lane)
+    rendering = Rendering(lane, lock.manifests, lock)
+    rendered, _ = rendering.unjudged()
+    if faults := rendering.templates.faults():
+        raise ConfigError(faults)
+    name = f"{lane.name}@{lane.profile.value}" if lane.profile is not None else lane.name
+    return Side(name, lane, rendered)
 
 
 def _parity(line: Line, rendered: RenderedLane) -> str:

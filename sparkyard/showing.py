@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkyard import provenance, showing_jobs
+from sparkyard import provenance, showing_jobs, showing_published
 from sparkyard.command import MASK
 from sparkyard.lock import Lock
 from sparkyard.model import Lane, Value
 from sparkyard.pins import git_specs
 from sparkyard.provenance import Pinned
-from sparkyard.recipe import CheckpointSpec, GitSpec, Source
+from sparkyard.recipe import CheckpointSpec, GitSpec, PatchSpec, Source
 from sparkyard.rendered import RenderedLane
 from sparkyard.reporting.amounts import size
 
@@ -26,7 +26,9 @@ PRIVILEGED = (
 )  # fmt: skip
 """Options of ``docker run`` that give a container more than it would have without."""
 
-PLACES = re.compile(r"^((?:services|jobs)\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\.")
+PLACES = re.compile(
+    r"^((?:services|jobs)\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\."
+)
 """What stands in front of the name by which people know a value."""
 KINDS = ("published", "derived", "chosen", "rule", "published figure")
 
@@ -50,13 +52,18 @@ def sections(lane: Lane, rendered: RenderedLane, lock: Lock, parity: str = "") -
         Section("jobs", tuple(showing_jobs.rows(rendered))),
         Section("pins", tuple(_pins(lane, lock))),
         Section("settings", tuple(_settings(lane))),
+        Section("profiles: settings with a name", tuple(showing_published.profiles(lane))),
         Section("chosen here, because nobody published it", tuple(_chosen(values))),
         Section("folders that outlive the containers, on each node", tuple(_kept(lane, rendered))),
         Section("what each node must have free", tuple(_limits(lane))),
+        Section("what each host must be, and is never changed to be", tuple(showing_published.hosts(lane))),
         Section("what the containers may do beyond an ordinary one", tuple(_privileged(values))),
         Section("exceptions to sparkyard's own rules", tuple(_exceptions(lane))),
         Section("rules", tuple(_rules(lane))),
+        Section("what the logs must say once it serves", tuple(showing_published.logs(lane))),
+        *_published(lane, lock),
         _figures(lane),
+        Section("edited texts", tuple(_texts(lane))),
         Section("chat template", tuple(_template(lane, parity))),
     )
     return tuple(section for section in found if section.rows)
@@ -67,6 +74,9 @@ def sources(lane: Lane) -> tuple[Section, ...]:
     rows = [_cited(each.key, _masked(lane, each), each.source) for each in provenance.pinned(lane.recipe)]
     for number, rule in enumerate(lane.recipe.rules):
         rows.append({"key": f"rules.{number}", "value": rule.must, "kind": "rule", "from": rule.source})
+    rows += [
+        {"key": key, "value": value, "kind": "rule", "from": place} for key, value, place in _demands(lane)
+    ]
     for number, one in enumerate(lane.recipe.expect):
         value = f"{one.what}: {one.value}"
         rows.append(
@@ -255,10 +265,36 @@ def _figures(lane: Lane) -> Section:
     return Section(f"figures published{one}, quoted and not promised", tuple(rows))
 
 
+def _published(lane: Lane, lock: Lock) -> Iterator[Section]:
+    for title, rows in showing_published.lines(lane, lock):
+        yield Section(title, rows, "published")
+
+
+def _demands(lane: Lane) -> Iterator[tuple[str, str, str]]:
+    """(key, value, where it comes from) of what hosts must be and logs must say."""
+    for number, spec in enumerate(lane.recipe.host):
+        yield f"host.{number}", f"{spec.what}: {spec.must}", spec.source
+    for name, service in lane.recipe.services.items():
+        for number, check in enumerate(service.log):
+            yield f"services.{name}.log.{number}", f"{check.what}: {check.pattern}", check.source
+
+
+TEMPLATE = "template"
+"""The edited text that is a chat template: its prompts can be compared with the checkpoint's own encoder."""
+
+
+def _texts(lane: Lane) -> Iterator[Row]:
+    for name, patch in lane.recipe.patches.items():
+        if name != TEMPLATE:
+            yield {"name": name, "about": _placed(patch)}
+
+
 def _template(lane: Lane, parity: str) -> Iterator[Row]:
     for name, patch in lane.recipe.patches.items():
-        yield {
-            "name": name,
-            "value": parity or "parity unproven",
-            "about": f"{len(patch.edits)} edits of {patch.file}, placed at {patch.path}",
-        }
+        if name == TEMPLATE:
+            yield {"name": name, "value": parity or "parity unproven", "about": _placed(patch)}
+
+
+def _placed(patch: PatchSpec) -> str:
+    edits = f"{len(patch.edits)} edit{'' if len(patch.edits) == 1 else 's'} of " if patch.edits else ""
+    return f"{edits}{patch.file}, placed at {patch.path}"

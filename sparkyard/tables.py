@@ -17,6 +17,8 @@ Row = Mapping[str, Any]
 TABLES: Mapping[str, tuple[str, ...]] = {
     "show": ("name", "value", "source", "about"),
     "sources": ("key", "value"),
+    "published": ("what", "theirs", "ours", "why"),
+    "diff": ("what", "lane", "with"),
     "config": ("node", "key", "value", "origin"),
     "status": ("node", "rank", "state", "since", "health", "image", "drift"),
     "render": ("node", "name", "path", "mode", "bytes"),

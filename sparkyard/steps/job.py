@@ -57,7 +57,10 @@ def build_jobs(rendered: RenderedLane) -> tuple[RenderedJob, ...]:
 
 
 def sealed_steps(jobs: Sequence[RenderedJob]) -> tuple[Step, ...]:
-    """A step for each job and node that demands its seal, for what comes after it."""
+    """A step for each job and node that demands its seal, for what comes after it.
+
+    It has the name of the step that makes the node ready: under ``--check``, what that one would do earlier in the line is waited for.
+    """
     return tuple(_sealed_step(job, node) for job in jobs for node in job.nodes)
 
 
@@ -69,7 +72,7 @@ def _sealed_step(job: RenderedJob, node: str) -> Step:
         )
 
     asked = (job_question(job, node),)
-    return Step(NOUN, f"{job.name}-sealed", node, f"job {job.name}: sealed", judge, asked)
+    return Step(NOUN, f"{job.name}-ready", node, f"job {job.name}: sealed", judge, asked)
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------

@@ -162,10 +162,17 @@ class Plan:
         return tuple(dict.fromkeys(q for step in self.steps for q in step.asks(node)))
 
     def chosen(self, nodes: Sequence[str], nouns: Sequence[str]) -> Plan:
-        """The plan cut to some nodes and nouns (``--limit``, ``--only``); needs that are cut away are dropped."""
+        """The plan cut to some nodes and nouns (``--limit``, ``--only``); needs, and questions to nodes, that are cut away are dropped."""
         kept = [s for s in self.steps if s.node in nodes and (not nouns or s.noun in nouns)]
-        ids = {step.id for step in kept}
-        steps = tuple(replace(s, needs=tuple(n for n in s.needs if n in ids)) for s in kept)
+        ids, left = {step.id for step in kept}, {step.node for step in kept}
+        steps = tuple(
+            replace(
+                s,
+                needs=tuple(n for n in s.needs if n in ids),
+                also={node: asked for node, asked in s.also.items() if node in left},
+            )
+            for s in kept
+        )
         return replace(self, steps=steps)
 
 

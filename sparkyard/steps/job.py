@@ -44,10 +44,13 @@ def job_steps(
     found: list[Step] = []
     before = tuple(needs)
     for job in jobs:
-        ready = [_ready_step(lane, rendered, job, node, before, beside) for node in job.nodes]
-        run = _run_step(lane, rendered, job, (*before, *(step.id for step in ready)))
-        found += [*ready, run]
-        before = (*before, *(step.id for step in ready), run.id)
+        gates = [_gates_step(lane, rendered, job, node, before, beside) for node in job.nodes]
+        before = (*before, *(step.id for step in gates))
+        ready = [_ready_step(lane, job, node, before) for node in job.nodes]
+        before = (*before, *(step.id for step in ready))
+        run = _run_step(lane, rendered, job, before)
+        found += [*gates, *ready, run]
+        before = (*before, run.id)
     return tuple(found)
 
 
@@ -98,10 +101,10 @@ def _folders(job: RenderedJob, node: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*job.container_of(node).folders, *parents)))
 
 
-# --- a node made ready ------------------------------------------------------------------------------------------------
+# --- whether it may begin ---------------------------------------------------------------------------------------------
 
 
-def _ready_step(
+def _gates_step(
     lane: Lane,
     rendered: RenderedLane,
     job: RenderedJob,
@@ -109,6 +112,30 @@ def _ready_step(
     needs: Sequence[str],
     beside: Collection[str],
 ) -> Step:
+    """Asked on every node before anything is removed on any of them."""
+
+    def judge(answers: Answers) -> Verdict:
+        stands = standing(job, lane, _told(answers))
+        if stands.state != "anew":
+            return Verdict("skipped" if stands.state == "cut" else "ok", stands.reason)
+        fact = job_fact(answers, job_question(job, node))
+        blocked = (
+            _not_whole(lane, rendered, job, answers)
+            or _foreign(job, lane, answers)
+            or _no_file(job, fact, answers)
+            or refused(job, lane, answers, fact, beside)
+        )
+        return blocked or Verdict("ok", f"what job {job.name} needs is free")
+
+    asked = (*questions(job, node), *(room_question(room) for room in job.room_of(node)))
+    title = f"job {job.name}: may begin"
+    return Step(NOUN, f"{job.name}-gates", node, title, judge, asked, tuple(needs), also=_others(job, node))
+
+
+# --- a node made ready ------------------------------------------------------------------------------------------------
+
+
+def _ready_step(lane: Lane, job: RenderedJob, node: str, needs: Sequence[str]) -> Step:
     folders = tuple(folder_question(each) for each in _folders(job, node))
 
     def judge(answers: Answers) -> Verdict:
@@ -120,16 +147,9 @@ def _ready_step(
         if stands.state == "sealed":
             return _tidied(job, lane, answers)
         fact = job_fact(answers, job_question(job, node))
-        blocked = (
-            _not_whole(lane, rendered, job, answers)
-            or _foreign(job, lane, answers)
-            or _no_file(job, fact, answers)
-            or refused(job, lane, answers, fact, beside)
-        )
-        return blocked or _prepared(job, lane, answers, fact, stands.reason, folders)
+        return _prepared(job, lane, answers, fact, stands.reason, folders)
 
-    rooms = tuple(room_question(room) for room in job.room_of(node))
-    asked = (*questions(job, node), *rooms, *folders)
+    asked = (*questions(job, node), *folders)
     title = f"job {job.name}: make ready"
     return Step(NOUN, f"{job.name}-ready", node, title, judge, asked, tuple(needs), also=_others(job, node))
 

@@ -124,8 +124,11 @@ def sealed_both() -> tuple[Answers, Answers]:
 
 def test_each_node_is_made_ready_before_the_first_runs_them_all():
     found = steps()
-    assert list(found) == ["job:rows-ready@spark-1", "job:rows-ready@spark-2", "job:rows@spark-1"]
-    assert set(found["job:rows@spark-1"].needs) == {"job:rows-ready@spark-1", "job:rows-ready@spark-2"}
+    gates = ["job:rows-gates@spark-1", "job:rows-gates@spark-2"]
+    ready = ["job:rows-ready@spark-1", "job:rows-ready@spark-2"]
+    assert list(found) == [*gates, *ready, "job:rows@spark-1"]
+    assert list(found["job:rows-ready@spark-2"].needs) == gates
+    assert list(found["job:rows@spark-1"].needs) == [*gates, *ready]
     assert set(found["job:rows@spark-1"].also) == {"spark-2"}
 
 
@@ -293,7 +296,7 @@ def test_whole_and_unknown_files_are_removed_after_a_yes_alone(sealed, words):
 
 def test_what_is_no_file_is_never_removed():
     verdict = judge(
-        "job:rows-ready@spark-1", told(0, made=WHOLE.replace("regular file", "directory")), told(1)
+        "job:rows-gates@spark-1", told(0, made=WHOLE.replace("regular file", "directory")), told(1)
     )
     assert verdict.state == "blocked"
     assert verdict.next_step == f"look at it and remove it: rm -r -- {HOME}/rows/rows-0.bin"
@@ -303,7 +306,7 @@ def test_what_is_no_file_is_never_removed():
     "labels", [{}, {"sparkyard.lane": "T"}, {"sparkyard.lane": "X", "sparkyard.job": "rows"}]
 )
 def test_a_container_with_our_name_that_is_not_ours_is_never_touched(labels):
-    verdict = judge("job:rows-ready@spark-1", told(0, found=(container(0, labels=labels),)), told(1))
+    verdict = judge("job:rows-gates@spark-1", told(0, found=(container(0, labels=labels),)), told(1))
     assert (verdict.state, verdict.actions) == ("blocked", ())
 
 
@@ -322,39 +325,39 @@ def serving(lane: str = "T", service: str = "engine") -> dict[str, Any]:
     return {"name": "serves", "labels": {"sparkyard.lane": lane, "sparkyard.service": service}}
 
 
-def ready(lane: RenderedLane = RENDERED, **more: Any) -> Verdict:
-    return judge("job:rows-ready@spark-1", told(0, **more), told(1), lane=lane)
+def gate(lane: RenderedLane = RENDERED, **more: Any) -> Verdict:
+    return judge("job:rows-gates@spark-1", told(0, **more), told(1), lane=lane)
 
 
 def test_room_is_judged_in_bytes():
-    verdict = ready(available=999_999)
+    verdict = gate(available=999_999)
     assert verdict.state == "blocked"
     assert verdict.reason == f"999999 bytes are free on {HOME}/rows; the job rows needs 1000000 bytes"
     assert verdict.next_step == "free 1 bytes there (0.0 GiB)"
-    assert ready(available=1_000_000).state == "change"
+    assert gate(available=1_000_000).state == "ok"
 
 
 def test_what_its_own_outputs_hold_counts_as_free():
-    assert ready(started=begun(0), made=WHOLE, available=1_000_000 - 4096).state == "change"
-    verdict = ready(started=begun(0), made=WHOLE, available=1_000_000 - 4097)
+    assert gate(started=begun(0), made=WHOLE, available=1_000_000 - 4096).state == "ok"
+    verdict = gate(started=begun(0), made=WHOLE, available=1_000_000 - 4097)
     assert "and 4096 are held by what it left" in verdict.reason
 
 
 def test_two_rooms_on_one_filesystem_are_added():
     path = "{{ root }}/rows"
     lane = rendered(room=[{"path": path, "bytes": "600000"}, {"path": path, "bytes": "600000"}])
-    assert "needs 1200000 bytes" in ready(lane, available=1_000_000).reason
+    assert "needs 1200000 bytes" in gate(lane, available=1_000_000).reason
 
 
 def test_memory_that_is_missing_is_told():
     lane = rendered(memory=120 * GIB)
-    assert "the job rows needs 120.0 GiB" in ready(lane).reason
+    assert "the job rows needs 120.0 GiB" in gate(lane).reason
 
 
-@pytest.mark.parametrize(("memory", "state"), [(96 * GIB, "change"), (98 * GIB, "blocked")])
+@pytest.mark.parametrize(("memory", "state"), [(96 * GIB, "ok"), (98 * GIB, "blocked")])
 def test_beside_a_serving_lane_eight_gib_stay_free(memory, state):
     lane = rendered(memory=memory)  # 104.9 GiB are free
-    verdict = ready(lane, found=(serving("X"),))
+    verdict = gate(lane, found=(serving("X"),))
     assert verdict.state == state
     if state == "blocked":
         assert verdict.reason.startswith(
@@ -365,25 +368,25 @@ def test_beside_a_serving_lane_eight_gib_stay_free(memory, state):
 
 def test_a_job_that_needs_the_gpu_waits_for_no_lane():
     lane = rendered(gpu=True)
-    assert ready(lane).state == "change"
-    verdict = ready(lane, found=(serving("X"),))
+    assert gate(lane).state == "ok"
+    verdict = gate(lane, found=(serving("X"),))
     assert "needs the lane stopped: it needs the GPU, and lane X serves" in verdict.reason
     engine = {"name": "vllm", "image": "vllm/vllm-openai"}
-    assert "is not sparkyard's; expected no other engine" in ready(lane, found=(engine,)).reason
+    assert "is not sparkyard's; expected no other engine" in gate(lane, found=(engine,)).reason
     left = container(0, name="other", labels={"sparkyard.lane": "X", "sparkyard.job": "export"})
-    assert "job export of lane X" in ready(lane, found=(left,)).reason
+    assert "job export of lane X" in gate(lane, found=(left,)).reason
 
 
 def test_a_job_of_a_start_runs_beside_what_came_before_it():
     lane = rendered(at="start", memory=GIB)
     found = {s.id: s for s in jobs.job_steps(LANE, lane, lane.jobs, beside=("agent",))}
-    step = found["job:rows-ready@spark-1"]
+    step = found["job:rows-gates@spark-1"]
 
     def ask(service: str) -> Verdict:
         answers = told(0, found=(serving(service=service),))
         return step.judge(replace(answers, others={"spark-2": told(1)}))
 
-    assert ask("agent").state == "change"
+    assert ask("agent").state == "ok"
     assert ask("engine").next_step == "invoke restart --lane=T"
 
 

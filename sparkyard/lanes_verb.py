@@ -27,12 +27,21 @@ def lanes(line: Line) -> None:
     if named and named not in folders:
         raise UsageError(f"there is no lane {named}", details=[f"lanes: {', '.join(sorted(folders))}"])
     names = [named] if named else sorted(folders, key=str.lower)
-    everything = [candidate(line, name, folders[name]) for name in names]
+    faults: dict[str, ConfigError] = {}
+    everything = [each for name in names if (each := candidate(line, name, folders[name], faults))]
+    if named and faults:
+        raise faults[named]
     found = [c for c in everything if named or line.inventory.lab or not of_the_lab(c.recipe)]
     told = {} if line.options.check else _ask(line, found)
     _heading(line, "lanes")
     for each in found:
         line.emit(finding("lanes", lane_rows.lane_row(each, told)))
+    for name, error in faults.items():
+        row = {
+            "lane": name,
+            "possible": f"its recipe has {len(error.faults)} faults, the first: {_first(error)}",
+        }
+        line.emit(finding("lanes", row))
     _heading(line, "on each node")
     for each in (one for one in found if one.rendered is not None):
         for node in each.nodes:
@@ -40,9 +49,13 @@ def lanes(line: Line) -> None:
     _compare(line, found)
 
 
-def candidate(line: Line, name: str, folder: Path) -> Candidate:
-    """A lane as this inventory could run it; what is against it is its first fault."""
-    recipe = load.load_recipe(folder)
+def candidate(line: Line, name: str, folder: Path, faults: dict[str, ConfigError]) -> Candidate | None:
+    """A lane as this inventory could run it; what is against it is its first fault. None for a recipe with ``faults``."""
+    try:
+        recipe = load.load_recipe(folder)
+    except ConfigError as error:
+        faults[name] = error
+        return None
     try:
         lane = line.lane_named(name, sets=())
     except SparkyardError as error:

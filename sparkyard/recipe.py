@@ -6,9 +6,10 @@ Sizes are bytes, times are seconds.
 
 from __future__ import annotations
 
+import ast
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sparkyard.recipe_base import Bytes, GitSpec, Name, Part, Seconds, Source, Template, Who
 from sparkyard.recipe_container import (
@@ -80,6 +81,16 @@ class PythonEdit(Part):
     argument: str = ""
     names: list[str] = []
     expects: dict[str, str | int | float | bool | None] = {}
+
+    @field_validator("add")
+    @classmethod
+    def _are_expressions(cls, add: dict[str, str]) -> dict[str, str]:
+        for keyword, text in add.items():
+            try:
+                ast.parse(text, mode="eval")
+            except (SyntaxError, ValueError) as error:
+                raise ValueError(f"{keyword} is no Python expression: {text}") from error
+        return add
 
 
 class EditSpec(Part):

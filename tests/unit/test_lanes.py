@@ -209,3 +209,14 @@ def test_a_lane_that_is_not_there_is_refused():
     done = typed("--inventory=two-spark", "--lane=Z")
     assert done.returncode == 2
     assert "there is no lane Z" in done.stderr
+
+
+def test_a_recipe_with_faults_is_a_row_among_the_others():
+    done = typed("--inventory=two-spark", "--json", "--recipes=tests/data/recipes")
+    assert done.returncode == 0
+    rows = [json.loads(line)["data"] for line in done.stdout.splitlines()]
+    lanes = {row["lane"]: row for row in rows if row.get("table") == "lanes"}
+    assert lanes["T"]["possible"].startswith("its recipe has ")
+    assert lanes["A"]["possible"] == "yes"
+    alone = typed("--inventory=two-spark", "--lane=T", "--recipes=tests/data/recipes")
+    assert alone.returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from pydantic import ValidationError
 
 from sparkyard.patching import Known, PatchRefused, digest, patched
 from sparkyard.python_edit import added
@@ -260,3 +261,8 @@ def test_both_states_through_the_patch(monkeypatch):
     ) as raised:
         patched("recipe", b"x = 1\n", edits, Known())
     assert raised.value.details == ("the edit is for: opened",)
+
+
+def test_an_expression_that_is_no_python_is_a_fault_of_the_recipe():
+    with pytest.raises(ValidationError, match="ranges is no Python expression: SamplingRange"):
+        PythonEdit(call="C", add={"ranges": "SamplingRange(1,"})

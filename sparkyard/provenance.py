@@ -187,7 +187,7 @@ def _job(name: str, job: JobSpec) -> Iterator[Pinned]:
     yield from _fields(
         f"jobs.{name}",
         job,
-        ("order", "needs", "bound_to", "timeout", "log_silence", "memory", "gpu", "grace"),
+        ("order", "needs", "bound_to", "variant", "timeout", "log_silence", "memory", "gpu", "grace"),
     )
 
 

@@ -114,7 +114,8 @@ class JobSpec(ContainerSpec):
     """A container of each chosen rank that runs once, ends with status 0 and leaves files; sealed when all ranks have.
 
     It runs in ``build`` after the image is there, or in ``start`` at its place in ``stages``. A sealed job runs again only when what
-    it is made of has changed: its words, environment, mounts, image, or a text of ``bound_to``.
+    it is made of has changed: its words, environment, mounts, image, or a text of ``bound_to``. Results that lie side by side are told
+    apart by ``variant``: each is sealed by itself, so going back to one finds it done.
     """
 
     about: str
@@ -126,6 +127,7 @@ class JobSpec(ContainerSpec):
     needs: list[Name] = []
     makes: list[OutputSpec] = []
     bound_to: list[Template] = []
+    variant: Template = ""
     says: list[SaysSpec] = []
     room: list[RoomSpec] = []
     memory: Bytes = 0

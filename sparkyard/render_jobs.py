@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from sparkyard.rendered import RenderedImage, RenderedPatch
 from sparkyard.rendered_job import RenderedJob, RenderedOutput, RenderedRoom, RenderedSays
 from sparkyard.scopes import commit_of, lane_root
 
+VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 UNLOCKED = "<unlocked"
 """How a value begins that the lock does not answer yet."""
 
@@ -60,7 +62,7 @@ class JobRendering:
         mark = docker_words.digest([*(self.wanted(part) for part in parts), list(bound)])
         containers = tuple(self.container(key, part, mark) for part in parts)
         return RenderedJob(
-            name=name, about=spec.about, at=spec.at, containers=containers, hash=mark, bound_to=bound,
+            name=name, about=spec.about, at=spec.at, containers=containers, hash=mark, bound_to=bound, variant=self.variant(key, spec, parts),
             order=_groups(spec.order, [part.rank.number for part in parts]),
             timeout=spec.timeout, grace=spec.grace, log_silence=spec.log_silence,
             needs=tuple(need for need in spec.needs if need in jobs_of(self.lane)),
@@ -84,6 +86,19 @@ class JobRendering:
             for n, text in enumerate(spec.bound_to)
         ]
         return tuple(dict.fromkeys(found))
+
+    def variant(self, key: str, spec: JobSpec, parts: Sequence[_Part]) -> str:
+        """Which of several results that lie side by side: a word that is the same on all ranks."""
+        found = sorted(
+            {self.templates.text(f"{key}.variant", spec.variant, part.rank.scope) for part in parts}
+        )
+        if len(found) > 1:
+            self.templates.fault(f"{key}.variant", f"must be the same on all ranks, found {', '.join(found)}")
+        elif found and found[0] and not VARIANT.fullmatch(found[0]):
+            self.templates.fault(
+                f"{key}.variant", f"a word for the name of a file is expected, found {found[0]!r}"
+            )
+        return found[0] if found else ""
 
     def wanted(self, part: _Part) -> list[object]:
         hashes = {patch.path: patch.patched for patch in self.patches_of(part)}

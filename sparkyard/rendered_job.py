@@ -79,6 +79,7 @@ class RenderedJob:
     memory: int = 0
     gpu: bool = False
     bound_to: tuple[str, ...] = ()
+    variant: str = ""
     files: tuple[RenderedFile, ...] = ()
     patches: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
@@ -98,10 +99,15 @@ class RenderedJob:
     def room_of(self, node: str) -> tuple[RenderedRoom, ...]:
         return tuple(room for room in self.room if room.node == node)
 
+    @property
+    def record(self) -> str:
+        """What its records are called: each variant of a job is on record by itself."""
+        return f"{self.name}@{self.variant}" if self.variant else self.name
+
     def seal(self, node: str) -> str:
         """The file that says that the job is done: written last, the same job and hash on every node."""
-        return f"{self.folders[node]}/{self.name}.json"
+        return f"{self.folders[node]}/{self.record}.json"
 
     def begun(self, node: str) -> str:
         """The file that says that it was begun: from then on what lies at the paths of its outputs is its own, unfinished."""
-        return f"{self.folders[node]}/{self.name}.begun.json"
+        return f"{self.folders[node]}/{self.record}.begun.json"

@@ -32,7 +32,6 @@ KEY = "0123456789abcdef0123456789abcdef"
 """The development key that the lab's Ignition finds in its folder, and would else make itself."""
 OF_THE_SHELL = {"PWD", "OLDPWD", "SHLVL", "PYTHONPATH", "_"}
 """Variables of the shells that the words, and the lab's own programs, go through."""
-EXPORT_0, EXPORT_2 = "env.STAND_IN_EXPORT_0", "env.STAND_IN_EXPORT_2"
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +142,13 @@ def test_every_rank_was_given_what_the_golden_files_say(started: Lab) -> None:
     recorded.compare(GOLDEN / "export", [job(started, rank) for rank in range(4)])
     recorded.compare(GOLDEN / "agent", [service(started, "agent", rank) for rank in range(4)])
     recorded.compare(GOLDEN / "orbit", [service(started, "orbit", 0)])
+
+
+def test_the_agents_were_paired_in_the_order_of_the_ranks(started: Lab) -> None:
+    assert recorded.by_flag(record(started, "spark-1", "pair", 0)["argv"]) == [
+        "flare orbit pair 198.18.1.1:29900 198.18.1.2:29900 198.18.1.3:29900 198.18.1.4:29900",
+        "--code '<hidden: 48 characters>'",
+    ]
 
 
 def test_the_export_of_every_rank_has_the_same_flags_and_the_same_recipe(started: Lab) -> None:
@@ -263,6 +269,7 @@ def test_secrets_are_in_no_record_log_event_or_inspect(started: Lab, typist: Typ
 def test_a_package_without_the_range_is_told_by_its_behaviour(started: Lab, typist: Typist) -> None:
     plain = ("--set", "near_greedy=false")
     typist.ok("stop", "--lane=D")
+    sealed = (started.own("spark-1") / OWN / "jobs/export@c16-d5-csf-t1e-5.json").read_bytes()
     said = typist.ok("build", "start", "verify", "--lane=D", *plain, "--yes")
     assert [e["data"]["result"] for e in said.events if e["data"].get("result")].count("pass") == 4
     packages = sorted(
@@ -272,12 +279,12 @@ def test_a_package_without_the_range_is_told_by_its_behaviour(started: Lab, typi
     told = typist.json("verify", "--lane=D")  # with the checks of the patched package
     assert told.status == 3
     assert "the lowest temperature repeats itself" in told.failures()
-    assert typist.ok("build", "start", "--lane=D", "--yes").status == 0
-    assert typist.ok("verify", "--lane=D").status == 0
+    typist.ok("build", "start", "verify", "--lane=D", "--yes")  # back, without another export
+    assert (started.own("spark-1") / OWN / "jobs/export@c16-d5-csf-t1e-5.json").read_bytes() == sealed
 
 
 def test_stop_ends_everything(started: Lab, typist: Typist) -> None:
-    assert typist.ok("stop", "--lane=D").changed() == {"spark-1": 2, "spark-2": 1, "spark-3": 1, "spark-4": 1}
+    assert typist.ok("stop", "--lane=D").changed() == dict.fromkeys(NODES, 1)
     for node in NODES:
         assert started.out(node, "docker", "ps", "--quiet", "--filter", "label=sparkyard.lane") == ""
     typist.ok("start", "--lane=D")
@@ -304,16 +311,27 @@ def test_a_start_without_the_key_is_refused_and_a_build_is_not(four_lab: Lab, ty
     assert typist.json("build", "--lane=D", "--set", "approve_key=", "--check").status in (0, 6)
 
 
-def test_options_that_the_image_does_not_have_are_one_list(stopped: Lab, typist: Typist) -> None:
-    said = typist.json(
-        "build", "--lane=D", "--set", "env.STAND_IN_WITHOUT=--listen --served-model-name", "--yes"
-    )
+def test_options_that_the_image_does_not_have_are_one_list(
+    stopped: Lab, typist: Typist, tmp_path: Path
+) -> None:
+    other = tmp_path / "d-other"
+    shutil.copytree(PROJECT / "recipes/d-flare", other)
+    text = (other / "recipe.yml").read_text().replace("lane: D\n", "lane: Dother\n", 1)
+    for option in ("--listen(", "--served-model-name("):
+        text = text.replace(option, option.replace("(", "-newer("))
+    (other / "recipe.yml").write_text(text.replace("^commit 47581cc", "^commit 1234567"))
+    said = typist.json("download", "build", "--lane=Dother", f"--recipes={tmp_path}", "--yes")
     assert said.status == 1
     told = said.failures()
-    assert "agent install takes --listen" in told
-    assert "orbit run takes --served-model-name" in told
+    assert "3 missing" in told
+    for line in (
+        "the checkout is at the commit that the recipe names",
+        "agent install takes --listen",
+        "orbit run takes --served-model-name",
+    ):
+        assert line in told
     assert "takes --code" not in told
-    assert not (stopped.own("spark-1") / PACKAGE).exists()
+    assert not list((stopped.own("spark-1") / DATA).rglob("*.safetensors.sparkyard.json"))
 
 
 # --- exports that are interrupted --------------------------------------------------------------------------------------
@@ -324,7 +342,7 @@ def export(typist: Typist, *line: str) -> Said:
 
 
 def seals(lab: Lab) -> list[bool]:
-    return [(lab.own(node) / OWN / "jobs/export.json").is_file() for node in NODES]
+    return [(lab.own(node) / OWN / "jobs/export@c16-d5-csf-t1e-5.json").is_file() for node in NODES]
 
 
 def log_of(lab: Lab, rank: int) -> str:
@@ -332,16 +350,23 @@ def log_of(lab: Lab, rank: int) -> str:
     return done.stdout + done.stderr
 
 
+def fault(lab: Lab, rank: int, words: str) -> None:
+    """What a rank of the next export does wrong; empty: nothing any more."""
+    path = lab.own(NODES[rank]) / CACHE / "stand-in/faults"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(words)
+
+
 def held(lab: Lab, typist: Typist, phase: str) -> None:
     """An export that holds in a phase, and whose sparkyard was killed there."""
-    line = typist.start(
-        "build", "--lane=D", "--yes", "--set", f"{EXPORT_0}=--hold-at {phase}", start_new_session=True
-    )
+    fault(lab, 0, f"--hold-at {phase}")
+    line = typist.start("build", "--lane=D", "--yes", start_new_session=True)
     try:
         until(lambda: f"holding in phase {phase}" in log_of(lab, 0), 120)
     finally:
         os.killpg(line.pid, signal.SIGKILL)
         line.communicate()
+    fault(lab, 0, "")
 
 
 @pytest.mark.parametrize("phase", ["start", "rendezvous", "pull", "write"])
@@ -365,20 +390,22 @@ def test_an_export_that_goes_on_without_sparkyard_is_waited_for(stopped: Lab, ty
     until(lambda: "signed by" in log_of(stopped, 0))
     made = (stopped.own("spark-1") / PACKAGE).stat()
     assert seals(stopped) == [False] * 4
-    said = export(typist, "--set", f"{EXPORT_0}=--hold-at end")
+    said = export(typist)
     assert said.status == 0, said.failures()
     assert seals(stopped) == [True] * 4
     assert (stopped.own("spark-1") / PACKAGE).stat().st_mtime_ns == made.st_mtime_ns
 
 
 def test_a_rank_that_fails_ends_the_others_and_leaves_no_seal(stopped: Lab, typist: Typist) -> None:
-    said = export(typist, "--set", f"{EXPORT_2}=--die-at compile")
+    fault(stopped, 2, "--die-at compile")
+    said = export(typist)
     assert said.status == 1
     assert "spark-3" in said.failures()
     assert "FATAL scripted death in phase compile" in said.failures()
     assert seals(stopped) == [False] * 4
     for node in NODES:
         assert stopped.out(node, "docker", "ps", "--quiet", "--filter", "label=sparkyard.job") == ""
+    fault(stopped, 2, "")
     again = export(typist)
     assert again.status == 0, again.failures()
 
@@ -386,7 +413,9 @@ def test_a_rank_that_fails_ends_the_others_and_leaves_no_seal(stopped: Lab, typi
 def test_a_disk_that_fills_leaves_no_half_package_that_looks_whole(stopped: Lab, typist: Typist) -> None:
     disk = faults.small_disk("spark-1", 6 << 20, f"{CACHE}")
     try:
-        line = typist.start("build", "--lane=D", "--yes", "--json", "--set", f"{EXPORT_0}=--hold-at write")
+        stopped.run("spark-1", "mkdir", f"{disk}/stand-in")
+        stopped.run("spark-1", "sh", "-c", f"echo --hold-at write > {disk}/stand-in/faults")
+        line = typist.start("build", "--lane=D", "--yes", "--json")
         until(lambda: "holding in phase write" in log_of(stopped, 0), 120)
         stopped.run(
             "spark-1", "sh", "-c", f"head -c 5500000 /dev/zero > {disk}/filler; touch {disk}/stand-in/go"
@@ -395,7 +424,7 @@ def test_a_disk_that_fills_leaves_no_half_package_that_looks_whole(stopped: Lab,
         assert line.returncode == 1
         assert "No space left on device" in out
         assert seals(stopped) == [False] * 4
-        stopped.run("spark-1", "rm", f"{disk}/filler")
+        stopped.run("spark-1", "rm", f"{disk}/filler", f"{disk}/stand-in/faults")
         healed = export(typist)
         assert healed.status == 0, healed.failures()
         size = stopped.out("spark-1", "stat", "-c", "%s %h", str(disk / Path(PACKAGE).relative_to(CACHE)))

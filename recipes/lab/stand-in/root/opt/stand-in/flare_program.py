@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import os
-import re
 import sys
 from collections.abc import Sequence
 
@@ -38,22 +34,8 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def tell(words: Sequence[str]) -> None:
-    """Print the help, without the options that STAND_IN_WITHOUT names: another version's."""
-    told = io.StringIO()
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(told):
-        parsed(words)
-    text = told.getvalue()
-    for option in os.environ.get("STAND_IN_WITHOUT", "").split():
-        text = re.sub(rf"{re.escape(option)}(?![\w-])", "--something-else", text)
-    print(text, end="")
-
-
 def main() -> None:
     words = sys.argv[1:]
-    if "--help" in words:
-        tell(words)
-        return
     given = parsed(words)
     end_on_signals(0)
     verbs = {"install": flare_agent.install, "pair": flare_agent.pair, "run": flare_orbit.run}

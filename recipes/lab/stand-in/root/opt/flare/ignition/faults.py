@@ -1,19 +1,19 @@
-"""Faults on demand: ``--die-at PHASE`` and ``--hold-at PHASE`` in STAND_IN_EXPORT (every rank) and STAND_IN_EXPORT_<rank>.
+"""Faults on demand: ``--die-at PHASE`` and ``--hold-at PHASE`` in the file ``stand-in/faults`` of a rank's cache folder.
 
-A rank that holds goes on when somebody makes the file ``stand-in/go`` in its cache folder.
+A rank that holds goes on when somebody makes the file ``stand-in/go`` beside it.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import time
 from pathlib import Path
 
 from rendezvous import leave, say
 
-GO = Path("/root/.cache/stand-in/go")
+TOLD = Path("/root/.cache/stand-in/faults")
+GO = TOLD.with_name("go")
 PHASES = ("start", "rendezvous", "pull", "compile", "write", "end")
 
 
@@ -24,8 +24,8 @@ class Faults:
         parser = argparse.ArgumentParser(description=__doc__)
         parser.add_argument("--die-at", choices=PHASES)
         parser.add_argument("--hold-at", choices=PHASES)
-        told = (os.environ.get(name, "") for name in ("STAND_IN_EXPORT", f"STAND_IN_EXPORT_{rank}"))
-        self.given = parser.parse_args([word for text in told for word in shlex.split(text)])
+        told = TOLD.read_text() if TOLD.is_file() else ""
+        self.given = parser.parse_args(shlex.split(told))
         self.rank = rank
 
     def phase(self, name: str) -> None:

@@ -321,8 +321,9 @@ def test_a_lane_of_four_needs_four(tmp_path):
 
 def test_the_image_is_built_as_published():
     text = (RECIPE / "image/Dockerfile").read_text()
-    assert lane().recipe.image.build is not None
-    assert lane().recipe.image.build.base == "docker.io/nvidia/cuda:13.2.1-devel-ubuntu24.04"
+    build = lane().recipe.image.build
+    assert build is not None
+    assert build.base == "docker.io/nvidia/cuda:13.2.1-devel-ubuntu24.04"
     assert "cargo build --release --manifest-path flare/Cargo.toml" in text
     assert "uv sync --locked --extra prepare --extra test" in text
     assert "WORKDIR /opt/flare" in text

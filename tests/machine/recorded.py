@@ -47,7 +47,7 @@ def normal(seen: dict[str, Any], host: dict[str, Any]) -> dict[str, Any]:
         "devices": {"asked": [device["PathOnHost"] for device in host["Devices"]], "seen": seen["devices"]},
         "gpus": ["all" if each["Count"] == -1 else each["Count"] for each in host["DeviceRequests"] or ()],
         "docker": {
-            "init": host["Init"],
+            "init": host.get("Init"),
             "network": host["NetworkMode"],
             "ipc": host["IpcMode"],
             "capabilities": host["CapAdd"],

@@ -35,9 +35,9 @@ def main() -> None:
     given = styles.parse(words, os.environ)
     rank = given.number("rank", 0)
     script = faults_on_demand(given, rank)
-    if os.getpid() != 1:
+    if os.getpid() != 1 or given.style.hears_term:
         end_on_signals(rank)
-    else:  # the real ones handle no SIGTERM: as a container's first process they do not even hear it
+    else:  # TensorFold, SGLang: no handler, and a first process without one does not even hear it
         say(rank, "is the container's first process: SIGTERM will not be heard (docker run --init)")
     tell(given, words, rank)
     refuse(given, rank)

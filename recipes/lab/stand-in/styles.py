@@ -19,6 +19,7 @@ class Style:
         switches: flags without a value.
         values: further flags with one value; together with ``flags`` and ``switches`` all that it takes, if ``strict``.
         defaults: facts where nothing says them.
+        hears_term: whether it ends on SIGTERM also as a container's first process, because it asks for the signal.
         signs: flags by which it is known where an image calls it itself, so that its name is in no word.
     """
 
@@ -32,6 +33,7 @@ class Style:
     strict: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
     signs: frozenset[str] = frozenset()
+    hears_term: bool = False
 
     @property
     def single(self) -> frozenset[str]:
@@ -175,6 +177,7 @@ VLLM = Style(
     ),
     defaults={"host": "0.0.0.0", "port": "8000", "master_port": "29501", "world": "1", "rank": "0"},
     signs=frozenset(["--max-model-len", "--max-num-seqs"]),
+    hears_term=True,
 )
 
 SGLANG = Style(

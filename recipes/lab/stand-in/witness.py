@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CODE)$", re.I)
+SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|JOIN[-_]CODE)$|^-*CODE$", re.I)
 SYSTEM = re.compile(
     r"^/(proc|sys|dev)(/|$)|^/etc/(resolv\.conf|hostname|hosts)$|^/(usr/)?sbin/docker-init$|^/$"
 )

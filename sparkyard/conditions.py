@@ -43,8 +43,13 @@ def true(expression: str, names: Mapping[str, Any]) -> bool:
     """Whether a Jinja expression over some names is true. Raises ValueError with what is wrong with it."""
     from jinja2 import TemplateError  # noqa: PLC0415
 
+    from sparkyard.templating import compiled  # noqa: PLC0415
+    from sparkyard.unlocked import NotLocked  # noqa: PLC0415
+
     try:
-        return bool(_sandbox().compile_expression(expression, undefined_to_none=False)(**names))
+        return bool(compiled(expression)(**names))
+    except NotLocked as mark:
+        raise ValueError(f"{mark} is needed: the lock does not say it yet") from mark
     except (TemplateError, TypeError, ArithmeticError) as error:
         raise ValueError(str(error)) from error
 

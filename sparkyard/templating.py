@@ -12,8 +12,9 @@ import json
 import shlex
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from jinja2 import BaseLoader, StrictUndefined, TemplateError, TemplateNotFound, TemplateSyntaxError, meta
@@ -165,6 +166,24 @@ def environment(folders: tuple[Path, ...]) -> Sandbox:
     return made
 
 
+@cache
+def _plain() -> Sandbox:
+    """Compiles what every environment of recipes would compile alike."""
+    return environment(())
+
+
+@lru_cache(maxsize=8192)
+def _code(source: str) -> CodeType:
+    """A template compiled once: a recipe has the same ones on every rank. Raises TemplateSyntaxError."""
+    return _plain().compile(source)
+
+
+@lru_cache(maxsize=8192)
+def compiled(expression: str) -> Callable[..., Any]:
+    """An expression compiled once. Raises TemplateSyntaxError."""
+    return _plain().compile_expression(expression, undefined_to_none=False)
+
+
 class Templates:
     """Renders the templates of one recipe and collects the faults instead of stopping at the first.
 
@@ -201,7 +220,14 @@ class Templates:
         """The same; None after a fault."""
         if "{" not in source:
             return source
-        found = self._guarded(key, scope, lambda: self.environment.from_string(source).render(scope))
+
+        def render() -> str:
+            made = self.environment.template_class.from_code(
+                self.environment, _code(source), self.environment.make_globals(None)
+            )
+            return made.render(scope)
+
+        found = self._guarded(key, scope, render)
         return None if found is None else str(found)
 
     def optional(self, key: str, source: str, scope: Scope) -> str | None:
@@ -224,12 +250,12 @@ class Templates:
         """Whether an expression is true; True after a fault, so that it is told once."""
 
         def judge() -> bool:
-            return bool(self.environment.compile_expression(expression, undefined_to_none=False)(**scope))
+            return bool(compiled(expression)(**scope))
 
-        result = self._guarded(key, scope, judge)
-        return (
-            True if result is None else bool(result)
-        )  # also for what is not locked yet: it is judged once it is
+        result = self._guarded(
+            key, scope, judge
+        )  # true also for what is not locked yet: it is judged once it is
+        return True if result is None else bool(result)
 
     def later(self, key: str, source: str, names: Collection[str]) -> None:
         """Note the faults of a template that is rendered later: its syntax, and names that there will not be."""
@@ -256,7 +282,7 @@ class Templates:
         return self.text(key, value, scope)
 
     def _native(self, expression: str, scope: Scope) -> Any:
-        found = self.environment.compile_expression(expression, undefined_to_none=False)(**scope)
+        found = compiled(expression)(**scope)
         if isinstance(found, StrictUndefined):
             str(found)
         return _no_none(found)

@@ -153,8 +153,8 @@ def _entry(name: str, value: str, there: Mapping[str, str]) -> dict[str, str]:
     if name == "--device":
         source, _, rest = value.partition(":")
         target, _, modes = rest.partition(":")
-        there = "" if target in ("", source) else target
-        return {f"{name}.{source}": f"{there}:{modes}" if modes not in ("", "rwm") else there}
+        elsewhere = "" if target in ("", source) else target
+        return {f"{name}.{source}": f"{elsewhere}:{modes}" if modes not in ("", "rwm") else elsewhere}
     before, sign, behind = value.partition("=")
     soft, _, hard = behind.partition(":")
     return {f"{name}.{before}": soft if sign and soft == hard else behind}

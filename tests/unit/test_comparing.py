@@ -46,7 +46,10 @@ def pair(count: int = 3) -> tuple[Side, Side]:
     engine["options"] = [word for word in engine["options"] if word != "--gpus" and word != "all"] + [
         "--privileged"
     ]
-    engine["mounts"] = [*engine["mounts"][:2], {"source": "{{ root }}/spill", "target": "/spill", "read_only": False}]
+    engine["mounts"] = [
+        *engine["mounts"][:2],
+        {"source": "{{ root }}/spill", "target": "/spill", "read_only": False},
+    ]
     engine["env"] = {"RANK": "{{ rank }}", "WHO": "{{ node.name }}", "SAME": "1"}
     data["services"]["rank"] = engine
     data["settings"]["deep"] = {"default": True, "about": "x", "source": CHOSEN}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
+from collections.abc import Sequence
 
 from sparkyard.errors import UsageError
+from sparkyard.events import Event
 from sparkyard.line import Line
 from sparkyard.tables import finding
 
@@ -49,9 +52,28 @@ def shell(line: Line, node: str, command: str) -> None:
             f"no lab node {node!r} is up",
             next_step=f"nodes: {', '.join(known)}" if known else "invoke lab.up",
         )
+    if line.options.json and not command:
+        raise UsageError("a shell cannot be told as JSON", next_step="add --command='…', or leave --json out")
     words = lab.enter_words(node, _split(command)) if command else lab.shell_words(node)
+    if line.options.json:
+        _tell(line, node, words)
+        return
     line.close()
     os.execvp(words[0], words)  # noqa: S606 - the shell takes over this process
+
+
+def _tell(line: Line, node: str, words: Sequence[str]) -> None:
+    """A command there, with an event for each line that it prints; exit status 1 when its own is not 0."""
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        assert running.stdout is not None
+        for printed in running.stdout:
+            text = printed.decode(errors="replace").rstrip("\r\n")
+            line.emit(Event("finding", text, node, data={"line": text}))
+    if running.returncode:
+        line.say(f"the command ended with status {running.returncode}")
+        line.statuses.append(1)
 
 
 def _split(command: str) -> list[str]:

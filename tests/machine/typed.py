@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
 PROJECT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((PROJECT / "sparkyard/schemas/events.schema.json").read_text(encoding="utf-8"))
+VALID = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 LIMIT = 300.0
 """Seconds after which a line that hangs is a failure of the test."""
 
@@ -88,9 +92,12 @@ class Typist:
         )
 
     def json(self, *line: str) -> Said:
-        """One line with ``--json``: every line of its output must be JSON."""
+        """One line with ``--json``: every line of its output must be JSON, and every event as the schema has it."""
         done = self.type(*line, "--json")
-        return Said(done.returncode, [json.loads(text) for text in done.stdout.splitlines()], done.stderr)
+        events = [json.loads(text) for text in done.stdout.splitlines()]
+        for event in events:
+            VALID.validate(event)
+        return Said(done.returncode, events, done.stderr)
 
     def ok(self, *line: str) -> Said:
         said = self.json(*line)

@@ -74,6 +74,9 @@ TWO: dict[str, Run] = {
 FOUR: dict[str, Run] = {
     **SETTING_UP,
     "invoke config": Run("typed", says="lane A"),
+    "invoke lanes": Run("typed", says="boot10"),
+    "invoke diff --lane=B --with=C": Run("typed", says="kv_bytes"),
+    "invoke template --lane=D --diff": Run("typed", says="SamplingRange"),
     "invoke show --lane=B": Run("typed", says="what runs where"),
     "invoke render --lane=B": Run("typed", says="spark-4/rank.docker.sh"),
     "invoke download build start --lane=B --check": Run("typed", status=6),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,13 @@ TARGET = "/opt/flare/ignition/recipes/deepseek41/recipe.py"
 KEY = "0123456789abcdef"
 
 
+@cache
 def lane(*sets: str, inventory: str = "four-spark") -> Lane:
     recipes = dict(find_recipes(ROOT, []))
     return load_all(ROOT / "inventory" / inventory, recipes, "D", environ={}, sets=list(sets))
 
 
+@cache
 def rendered(*sets: str) -> RenderedLane:
     here = lane(*sets)
     lock = Lock(files={"sampling": LockedFile(PRISTINE, PATCHED)})

@@ -305,6 +305,14 @@ def test_what_is_refused_before_the_first_connection(sets, says):
         rendered(*sets)
 
 
+def test_a_difference_of_the_interface_can_be_passed_over():
+    made = rendered("check_interface=false")
+    assert [each.name for each in made.jobs] == ["export", "pair"]
+    assert job(made, "export").needs == ()
+    assert job(rendered(), "export").needs == ("interface",)
+    assert job(made, "export").hash == job(rendered(), "export").hash
+
+
 def test_only_a_start_needs_the_key_that_approves():
     (fault,) = rendered().start_faults
     assert "approve_key is not set" in str(fault)

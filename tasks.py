@@ -26,7 +26,10 @@ def download(line: Line) -> None:
 
 @task(klass=LaneTask, help={"refresh": "take what moved since it was locked as it is now"})
 def lock(line: Line, refresh: bool = False) -> None:
-    """Resolve the lane's pins to commits, digests and files; show them; keep them after a yes."""
+    """Resolve the lane's pins in full, show them, and keep them after a yes.
+
+    Commits, image digests, and every file with its bytes and hash.
+    """
     from sparkyard.locking import lock
 
     lock(line, refresh)
@@ -34,7 +37,10 @@ def lock(line: Line, refresh: bool = False) -> None:
 
 @task(klass=LaneTask)
 def build(line: Line) -> None:
-    """Build or pull the engine image, and ship it to the workers whose layers differ."""
+    """Build or pull the engine image, ship it, and run the lane's jobs.
+
+    Only workers whose layers differ get the image.
+    """
     from sparkyard.verbs import build
 
     build(line)
@@ -50,7 +56,7 @@ def start(line: Line) -> None:
 
 @task(klass=LaneTask)
 def verify(line: Line) -> None:
-    """Send the lane's real requests; show what was asked, what came back, pass or fail."""
+    """Send the lane's real requests; show what was asked and what came back."""
     from sparkyard.verbs import verify
 
     verify(line)
@@ -64,7 +70,7 @@ def verify(line: Line) -> None:
     },
 )
 def template(line: Line, check_parity: bool = False, encoding: str = "") -> None:
-    """Show what the lane's edits of other people's texts change, and place these on every node."""
+    """Show how the lane edits other people's texts; place these on every node."""
     from sparkyard.template_verb import template
 
     template(line, check_parity, encoding)
@@ -88,7 +94,10 @@ def restart(line: Line) -> None:
 
 @task(klass=LaneTask)
 def switch(line: Line) -> None:
-    """Go from the lane that runs to --lane: all is prepared first, and the old one is put back if it fails."""
+    """Go from the lane that runs to --lane, and back if that one fails.
+
+    Everything is prepared while the old lane serves.
+    """
     from sparkyard.switching import switch
 
     switch(line)
@@ -135,7 +144,10 @@ def config(line: Line) -> None:
 
 @task(klass=LaneTask, help={"sources": "every value once, with where it comes from"})
 def show(line: Line, sources: bool = False) -> None:
-    """Show the lane: what runs where, from which pins, what was chosen and why, what it needs and may do."""
+    """Show the lane: what runs where, from which pins, what was chosen and why.
+
+    Also what it needs, what it may do, and published lines and figures.
+    """
     from sparkyard.reading import show
 
     show(line, sources=sources)
@@ -143,7 +155,10 @@ def show(line: Line, sources: bool = False) -> None:
 
 @task(klass=LaneTask, help={"with": "the other lane, or LANE@PROFILE"})
 def diff(line: Line, with_: str = "") -> None:
-    """Show two lanes side by side: settings, options, environment, mounts and words of every rank; connects to nothing."""
+    """Show two lanes side by side; connects to nothing.
+
+    Settings, options, environment, mounts and words of every rank.
+    """
     from sparkyard.reading import diff
 
     diff(line, with_)
@@ -151,7 +166,10 @@ def diff(line: Line, with_: str = "") -> None:
 
 @task(klass=LaneTask)
 def lanes(line: Line) -> None:
-    """Show every lane beside the others: what it needs, how far it is here, published figures, and which to run."""
+    """Show every lane beside the others, and which to run.
+
+    What each needs, how far it is here, and published figures.
+    """
     from sparkyard.lanes_verb import lanes
 
     lanes(line)
@@ -159,7 +177,7 @@ def lanes(line: Line) -> None:
 
 @task(klass=LaneTask, help={"out": "write into this folder instead"})
 def render(line: Line, out: str | None = None) -> None:
-    """Print what the lane would put on its nodes, and its docker commands, without connecting to any."""
+    """Print the lane's files and docker commands; connects to nothing."""
     from sparkyard.reading import render
 
     render(line, out)
@@ -185,7 +203,7 @@ def trust(line: Line, replace: bool = False) -> None:
     klass=LaneTask, help={"from": "folder with files that are already there", "node": "the node they are on"}
 )
 def adopt(line: Line, from_: str = "", node: str = "") -> None:
-    """Take files that you already have: proven against the lock, linked, never downloaded again."""
+    """Take files that you have: proven against the lock, never downloaded."""
     from sparkyard.verbs import adopt
 
     adopt(line, from_, node)
@@ -201,7 +219,7 @@ def lab_up(line: Line, nodes: str = "2") -> None:
 
 @task(klass=LaneTask)
 def lab_down(line: Line) -> None:
-    """End the lab and leave no trace of it; what was fetched for it stays in its cache."""
+    """End the lab and leave no trace of it but its cache."""
     from sparkyard.lab_tasks import down
 
     down(line)

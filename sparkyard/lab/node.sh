@@ -23,6 +23,9 @@ mount -t tmpfs -o mode=1777 shm /run/dev/shm
 mknod /run/dev/infiniband/uverbs0 c 1 3
 mknod /run/dev/infiniband/uverbs1 c 1 3
 mknod /run/dev/infiniband/rdma_cm c 1 3
+# A Spark's graphics card, by the path that it has there.
+mkdir -p /run/dev/dri/by-path
+[ -e /run/dev/dri/by-path/pci-000f:01:00.0-card ] || mknod /run/dev/dri/by-path/pci-000f:01:00.0-card c 1 3
 mount --rbind /run/dev /dev
 
 mount --bind "$base/self" "$lab/self"

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.machine
 GOLDEN = PROJECT / "tests" / "data" / "golden"
 NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
 DATA = "home/.local/share/sparkyard"
-CARD = "/dev/dri/by-path/pci-000f:01:00.0-card"
 MADE = "vllm-ds41f-kkref:19f2c20ed4d6-r6d"
 JOB = ("download", "build", "start", "verify", "--lane=C", "--yes")
 RING = (
@@ -39,19 +38,8 @@ def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
 
 
 @pytest.fixture(scope="module")
-def cards(four_lab: Lab) -> Iterator[None]:
-    """Every node shows the graphics card that the carve-out is allocated through; it is /dev/null."""
-    for node in NODES:
-        four_lab.run(node, "sh", "-c", f"mkdir -p {Path(CARD).parent} && mknod {CARD} c 1 3")
-    yield
-    for node in NODES:
-        four_lab.run(node, "rm", "-f", CARD)
-
-
-@pytest.fixture(scope="module")
-def started(four_lab: Lab, typist: Typist, cards: None) -> Iterator[Lab]:
+def started(four_lab: Lab, typist: Typist) -> Iterator[Lab]:
     """The lane, downloaded, made, started and verified once for all tests that only look."""
-    del cards
     forget(four_lab)
     said = typist.ok(*JOB)
     results = [e["data"]["result"] for e in said.events if e["data"].get("result")]

@@ -10,25 +10,28 @@ import pytest
 
 from tests import guide
 from tests.machine.conftest import Lab
+from tests.machine.test_four_life import NODES, clean
 from tests.machine.test_guide import walk
-from tests.machine.test_lane_d import KEY, forget
 from tests.machine.typed import Typist
 
 pytestmark = pytest.mark.machine
 
+DATA = "home/.local/share/sparkyard"
+
 
 @pytest.fixture
 def reader(four_lab: Lab, tmp_path: Path) -> Iterator[Typist]:
-    """Somebody who reads the guide on nodes without anything of sparkyard, and has written the key of lane D's package into the inventory."""
+    """Somebody who reads the guide, with the lab's inventory for stand-ins, on nodes without anything of sparkyard."""
     forget(four_lab)
-    folder = tmp_path / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    hosts = folder / "hosts.yml"
-    hosts.write_text(
-        hosts.read_text().replace("  vars:\n", f'  vars:\n    lanes: {{D: {{approve_key: "{KEY}"}}}}\n', 1)
-    )
-    yield Typist(folder)
+    shutil.copytree(four_lab.folder / "stand-in", tmp_path / "stand-in")
+    yield Typist(tmp_path / "stand-in")
     forget(four_lab)
+
+
+def forget(lab: Lab) -> None:
+    clean(lab)
+    for node in NODES:
+        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
 
 
 def test_every_command_of_the_guide_does_what_it_says(four_lab: Lab, reader: Typist) -> None:

@@ -90,6 +90,12 @@ def test_what_is_not_run_in_the_lab_says_why(of):
     assert all(bool(run.why) == (run.how == "not here") for run in of.table.values())
 
 
+@pytest.mark.parametrize(("lane", "file"), guide.ELSEWHERE.items())
+def test_a_lane_that_the_walk_leaves_out_has_its_life_typed_elsewhere(lane, file):
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert re.search(rf'"download", "build", "start", "verify", "--lane={lane}"', text)
+
+
 def four(lane: str) -> Lane:
     """The lane on the four Sparks of the example, with cables in the same port of each."""
     folder = ROOT / "inventory/four-spark"

@@ -7,24 +7,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkyard import load
+from sparkyard.errors import ConfigError
 from sparkyard.generated import with_secrets
 from sparkyard.line import STAY, Line
 from sparkyard.model import Lane
+from sparkyard.refusals import besides
 
 STARTS = ("build", "start", "restart", "switch", "revert")
 """Verbs that may make a lane's generated secrets."""
 
 
 def lane_named(line: Line, name: str | None, sets: Sequence[str]) -> Lane:
-    """The lane. Raises ConfigError with every fault of inventory, recipe and settings."""
+    """The lane. Raises ConfigError with every fault of inventory, recipe and settings, and with what it would be refused for besides."""
     extra = [Path(folder) for folder in line.options.recipes]
-    lane = load.load_all(
+    lane, faults = load.draft_all(
         line.folder,
         load.find_recipes(line.project, extra, os.environ),
         name,
         environ=os.environ,
         sets=sets,
     )
+    if faults or lane is None:
+        raise ConfigError([*faults, *(besides(lane, faults) if lane is not None else ())])
     read = any(verb not in STAY for verb in line.verbs)
     starts = not line.options.check and any(verb in STARTS for verb in line.verbs)
     return with_secrets(lane, read=read, make=starts)

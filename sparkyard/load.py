@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sparkyard.errors import Fault
     from sparkyard.loading.explain import Row
     from sparkyard.loading.init import Ask
     from sparkyard.model import Inventory, Lane
@@ -107,16 +108,33 @@ def load_all(
     sets: Sequence[str],
 ) -> Lane:
     """Inventory, recipe and settings in one go. Raises one ConfigError with the faults of all three."""
+    from sparkyard.errors import ConfigError
+
+    found, faults = draft_all(folder, recipes, lane, environ=environ, sets=sets)
+    if faults:
+        raise ConfigError(faults)
+    assert found is not None
+    return found
+
+
+def draft_all(
+    folder: Path,
+    recipes: Mapping[str, Path],
+    lane: str | None,
+    *,
+    environ: Mapping[str, str],
+    sets: Sequence[str],
+) -> tuple[Lane | None, tuple[Fault, ...]]:
+    """The lane with every fault of inventory, recipe and settings; None where the inventory or the recipe cannot be used at all."""
     from sparkyard.loading.everything import lane_of_inventory
     from sparkyard.loading.inventory import draft_inventory
     from sparkyard.loading.marked import Faults
 
     faults = Faults()
     inventory = draft_inventory(folder, environ, sets, faults)
+    sound = not faults.found
     found = lane_of_inventory(inventory, recipes, lane, environ, sets, faults)
-    faults.stop()
-    assert found is not None
-    return found
+    return found if sound else None, tuple(faults.found)
 
 
 def explain(what: Lane | Inventory) -> tuple[Row, ...]:

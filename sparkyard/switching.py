@@ -122,6 +122,7 @@ def _left_before(line: Line, target: Lane) -> tuple[Lane, ...]:
 
 def change(line: Line, target: Lane, old: Sequence[Lane], verb: str) -> None:
     """The whole walk. Raises LineEnded when the target does not serve at its end."""
+    line.rendered(target)  # what it forbids is refused before anything is asked
     line.locked(target)
     new = Side(target, line.rendered(target))
     left = [Side(lane, line.rendered(lane)) for lane in old]

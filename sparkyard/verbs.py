@@ -50,7 +50,7 @@ def jobs_of_build(lane: Lane, rendered: RenderedLane, before: Sequence[Step]) ->
 def start(line: Line) -> None:
     """Preflight, files, ranks in order, and a real request."""
     lane = line.lane
-    _whole(line, lane, "start")
+    _ahead(line, lane)
     line.locked(lane)
     rendered = line.rendered(lane)
     line.run(start_plan(line, lane, rendered, "start"), rendered.secrets, rendered)
@@ -81,7 +81,7 @@ def restart(line: Line) -> None:
     lane = running_lane(line)
     if lane is None:
         raise UsageError("nothing runs that could be restarted", next_step="invoke start")
-    _whole(line, lane, "restart")
+    _ahead(line, lane)
     line.locked(lane)
     rendered = line.rendered(lane)
     before = before_start(line, lane, rendered)
@@ -148,11 +148,14 @@ def before_start(line: Line, lane: Lane, rendered: RenderedLane) -> tuple[Step, 
 
 
 def _ahead(line: Line, lane: Lane) -> None:
-    """What a later verb of this line would refuse is refused before the first one acts."""
-    for verb in line.verbs:
-        if verb in ("start", "restart"):
-            _whole(line, lane, verb)
-            _startable(line.rendered(lane))
+    """What a verb of this line would refuse is refused before the first one asks for anything."""
+    starts = [verb for verb in line.verbs if verb in ("start", "restart")]
+    for verb in starts:
+        _whole(line, lane, verb)
+    if starts or "build" in line.verbs:
+        rendered = line.rendered(lane)
+        if starts:
+            _startable(rendered)
 
 
 def _startable(rendered: RenderedLane) -> None:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from sparkyard import comparing, provenance, showing
 from sparkyard.comparing import Side
 from sparkyard.errors import UsageError
 from sparkyard.events import Event
+from sparkyard.load import find_recipes, load_all, load_recipe
 from sparkyard.lock import Lock
 from sparkyard.model import Lane, Origin, Value
-from sparkyard.render import render_lane
+from sparkyard.render import Rendering, render_lane
 from sparkyard.reporting.human import HumanView
 from sparkyard.showing_published import NONE
 from sparkyard.tables import finding
@@ -219,3 +221,37 @@ def offering_with_sources() -> Lane:
     }
     data = lane.recipe.model_dump(mode="json", exclude_unset=True) | {"sources": sources}
     return replace(lane, recipe=type(lane.recipe).model_validate(data))
+
+
+# every lane that there is
+
+
+RECIPES = find_recipes(ROOT, [])
+FOUR = sorted(name for name, folder in RECIPES.items() if load_recipe(folder).nodes.at_least == 4)
+
+
+def real(name: str) -> Side:
+    """A real lane on the example inventory with a switch; its rules may want another one, which does not matter here."""
+    lane = load_all(ROOT / "inventory" / "four-spark", RECIPES, name, environ={}, sets=[])
+    rendered, _ = Rendering(lane, {}, Lock()).unjudged()
+    return Side(name, lane, rendered)
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_every_lane_is_shown_within_80_columns_with_all_its_profiles_and_published_lines(name):
+    one = real(name)
+    sections = showing.sections(one.lane, one.rendered, Lock())
+    recipe = one.lane.recipe
+    titles = [section.title for section in sections]
+    assert sum(title.startswith("published: ") for title in titles) == len(recipe.published)
+    assert ("profiles: settings with a name" in titles) == bool(recipe.profiles)
+    assert ("what each host must be, and is never changed to be" in titles) == bool(recipe.host)
+    assert max(map(len, shown(sections).splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("one", "other"), list(pairwise(FOUR)))
+def test_lanes_of_four_sparks_are_compared_within_80_columns(one, other):
+    sections = comparing.sections(real(one), real(other))
+    assert sections[0].title.startswith("settings: ")
+    assert any(section.title.startswith("words of ") for section in sections)
+    assert max(map(len, shown(sections).splitlines())) <= 80

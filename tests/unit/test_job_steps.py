@@ -19,6 +19,7 @@ from sparkyard.plan import Answers, Step, Verdict
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps import job as jobs
+from sparkyard.steps import job_purge
 from sparkyard.steps.job_gates import room_question
 from tests.unit import raw, sample
 
@@ -401,3 +402,29 @@ def test_the_action_has_every_word_filled_and_every_place_on_its_node():
     assert run.seals == {node.name: f"{HOME}/jobs/rows.json" for node in NODES}
     assert [output.path for output in run.makes] == [f"{HOME}/rows/rows-{n}.bin" for n in (0, 1)]
     assert run.record["hash"] == JOB.hash
+
+
+# --- purge ------------------------------------------------------------------------------------------------------------
+
+
+def purge(answers: Answers) -> Verdict:
+    (step,) = job_purge.purge_steps(RENDERED.jobs, answers.node)
+    return step.judge(answers)
+
+
+@pytest.mark.parametrize("records", [{"sealed": seal(0)}, {"started": begun(0)}])
+def test_purge_removes_what_is_on_record_after_a_yes(records):
+    verdict = purge(told(0, made=WHOLE, **records))
+    assert verdict.destroys == f"{HOME}/rows/rows-0.bin (4.1 kB) on spark-1"
+    assert kinds(verdict) == [RemoveFiles, Run]
+    assert verdict.actions[0].paths == (f"{HOME}/rows/rows-0.bin", f"{HOME}/rows/rows-0.bin.sparkyard.json")
+
+
+def test_purge_leaves_what_nobody_knows():
+    verdict = purge(told(0, made=WHOLE))
+    assert (verdict.state, verdict.actions) == ("ok", ())
+    assert verdict.details == (f"{HOME}/rows/rows-0.bin is not on record and stays",)
+
+
+def test_purge_removes_nothing_below_a_job_that_runs():
+    assert purge(told(0, started=begun(0), made=WHOLE, found=(container(0),))).state == "blocked"

@@ -442,6 +442,8 @@ def test_a_package_that_nobody_recorded_is_not_taken_for_ours(stopped: Lab, typi
     path.write_bytes(b"somebody's")
     said = typist.json("build", "--lane=D")
     assert said.status != 0
-    assert f"{Path(PACKAGE).name} is not on record as job export left it" in json.dumps(said.events) + said.err
+    assert (
+        f"{Path(PACKAGE).name} is not on record as job export left it" in json.dumps(said.events) + said.err
+    )
     assert path.read_bytes() == b"somebody's"
     assert seals(stopped) == [False] * 4

@@ -85,6 +85,7 @@ class OutputSpec(Part):
     """A file that a job leaves on each of its nodes: absolute, of exactly ``bytes`` or of ``at_least`` so many (numbers or templates).
 
     With ``sidecar``, a JSON file beside it says what it was made of (commits, hashes of patched texts, image, argv of every rank).
+    ``linked``: its engine makes and removes hard links to it, which changes its ctime: that alone is no change of the file then.
     """
 
     path: Template
@@ -92,6 +93,7 @@ class OutputSpec(Part):
     at_least: Template | None = None
     nodes: Who | None = None
     sidecar: bool = False
+    linked: bool = False
 
 
 class RoomSpec(Part):

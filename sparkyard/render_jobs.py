@@ -150,9 +150,8 @@ class JobRendering:
             message = f"{path} is below no mount that the job may write to (read_only: false)"
             self.templates.fault(f"{key}.path", message, node)
         exact = self.size(f"{key}.bytes", output.bytes, part)
-        return RenderedOutput(
-            node, path, exact, self.size(f"{key}.at_least", output.at_least, part) or 0, output.sidecar
-        )
+        least = self.size(f"{key}.at_least", output.at_least, part) or 0
+        return RenderedOutput(node, path, exact, least, output.sidecar, output.linked)
 
     def room(self, key: str, spec: JobSpec, parts: Sequence[_Part]) -> list[RenderedRoom]:
         found: list[RenderedRoom] = []

@@ -16,7 +16,7 @@ SIDECAR = ".sparkyard.json"
 class RenderedOutput:
     """A file that a job leaves on a node: of exactly ``size`` bytes, or of ``at_least`` so many where that is not known.
 
-    ``path`` may start with ``<discovered: home>``.
+    ``path`` may start with ``<discovered: home>``. Of one that is ``linked`` the ctime says nothing: a new link changes it.
     """
 
     node: str
@@ -24,6 +24,7 @@ class RenderedOutput:
     size: int | None = None
     at_least: int = 0
     sidecar: bool = False
+    linked: bool = False
 
     def misfit(self, size: int) -> str:
         """How a file of ``size`` bytes is not what is wanted; empty when it is."""

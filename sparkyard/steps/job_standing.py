@@ -80,7 +80,14 @@ def changed(wanted: RenderedOutput, seen: Made, sealed: tuple[int, int, int, int
         return misfit
     if sealed is None:
         return "was not an output when it was sealed"
-    return "" if seen.identity == sealed else "was changed since it was sealed"
+    return "" if _same(wanted, seen, sealed) else "was changed since it was sealed"
+
+
+def _same(wanted: RenderedOutput, seen: Made, sealed: tuple[int, int, int, int] | None) -> bool:
+    """Whether a file is the sealed one: by all that changes with it, the last of which (ctime) changes with links as well."""
+    if sealed is None:
+        return False
+    return seen.identity[:3] == sealed[:3] if wanted.linked else seen.identity == sealed
 
 
 def path(output: RenderedOutput, answers: Answers) -> str:
@@ -119,4 +126,4 @@ def known(
     if fact.begun is not None and output.path in fact.begun.get("outputs", ()):
         return "unfinished"
     sealed = sealed_identities(fact.seal) if fact.seal else {}
-    return "sealed" if sealed.get(path(output, answers)) == seen.identity else "unknown"
+    return "sealed" if _same(output, seen, sealed.get(path(output, answers))) else "unknown"

@@ -177,6 +177,15 @@ def test_a_seal_that_does_not_hold_on_one_node_runs_the_job_anew(sealed, made, w
     assert not run.attach
 
 
+def test_a_new_hard_link_is_no_change_of_an_output_that_is_linked():
+    makes = rows()["makes"]
+    linked = rendered(makes=[makes[0] | {"linked": True}])
+    for place, state in (("000000002", "ok"), ("000000001", "change")):  # ctime, mtime
+        made = WHOLE.replace(place, "000000009")
+        answers = (told(0, seal(0), made=made), told(1, seal(1), made=WHOLE))
+        assert judge("job:rows@spark-1", *answers, lane=linked).state == state
+
+
 def test_an_output_of_another_wanted_size_runs_the_job_anew():
     lane = rendered(makes=[{"path": "{{ root }}/rows/rows-{{ rank }}.bin", "bytes": "8192"}])
     assert lane.jobs[0].hash == JOB.hash

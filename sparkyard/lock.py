@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sparkyard import lock_shape
 from sparkyard.errors import ConfigError, Fault
 from sparkyard.manifest import COMMIT, SHA256, file_fault
 from sparkyard.model import Manifest, RemoteFile
@@ -116,20 +117,33 @@ def _file_entry(file: RemoteFile) -> dict[str, Any]:
 def parse_lock(text: str, place: str) -> Lock:
     """The lock in ``text``; ``place`` names its file in faults. Raises ConfigError with every fault."""
     next_step = f"restore {place} from its last commit, or delete it to resolve the pins anew"
-    try:
-        body = json.loads(text)
-        if body["version"] not in READABLE:
-            words = f"is {body['version']!r}, this sparkyard reads {' and '.join(map(str, READABLE))}"
-            raise ConfigError([Fault(place, 0, "version", words)])
-        lock = _parse(body)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            [Fault(place, 0, "", f"is not a whole lock file ({error})")], next_step=next_step
-        ) from error
+    body = _body(text, place, next_step)
+    if body["version"] not in READABLE:
+        words = f"is {body['version']!r}, this sparkyard reads {' and '.join(map(str, READABLE))}"
+        raise ConfigError([Fault(place, 0, "version", words)])
+    lock = _parse(body)
     faults = [Fault(place, 0, key, why) for key, why in _faults(lock)]
     if faults:
         raise ConfigError(faults, next_step=next_step)
     return lock
+
+
+def _body(text: str, place: str, next_step: str) -> Mapping[str, Any]:
+    """The content of a lock file, with the shape of one. Raises ConfigError with every fault."""
+    try:
+        body = json.loads(text)
+    except json.JSONDecodeError as error:
+        line, why = lock_shape.not_json(text, error)
+        raise ConfigError([Fault(place, line, "", why)], next_step=next_step) from error
+    except RecursionError as error:
+        raise ConfigError(
+            [Fault(place, 0, "", "is nested too deep for a lock")], next_step=next_step
+        ) from error
+    found = [Fault(place, 0, key, why) for key, why in lock_shape.faults(body)]
+    if found:
+        raise ConfigError(found, next_step=next_step)
+    shaped: Mapping[str, Any] = body
+    return shaped
 
 
 def _parse(body: Mapping[str, Any]) -> Lock:
@@ -185,7 +199,11 @@ def read_lock(path: Path) -> Lock | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise ConfigError([Fault(str(path), 0, "", f"is not a lock file ({error})")]) from error
+        words = f"is no text: byte {error.start} is not UTF-8"
+        raise ConfigError(
+            [Fault(str(path), 0, "", words)],
+            next_step=f"restore {path} from its last commit, or delete it to resolve the pins anew",
+        ) from error
     return parse_lock(text, str(path))
 
 

@@ -141,7 +141,9 @@ def _offered(recipe: Recipe) -> Iterator[Pinned]:
     for name, profile in recipe.profiles.items():
         yield _own(("profiles", name), profile.settings, profile.source)
     for number, line in enumerate(recipe.published):
-        yield _own(("published", number), f"{line.name}: {line.part} of {line.of}, rank {line.rank}", line.source)
+        yield _own(
+            ("published", number), f"{line.name}: {line.part} of {line.of}, rank {line.rank}", line.source
+        )
 
 
 def _image(image: ImageSpec) -> Iterator[Pinned]:

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.machine
 
 NODES = ("spark-1", "spark-2")
 LANE = "home/.local/share/sparkyard/lanes/J"
-RUNS = "home/.local/state/sparkyard/runs"
 TOKEN = "t0ken-that-nobody-may-read"
 NONE = {"spark-1": 0, "spark-2": 0}
 
@@ -284,6 +283,27 @@ def test_a_disk_that_fills_leaves_nothing_that_looks_whole(sparks: Sparks) -> No
     assert [sparks.rows(rank).stat().st_size for rank in (0, 1)] == [4_000_000, 4_000_000]
 
 
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("timeout: 4", "job rows did not end within 4 s"),
+        ("log_silence: 3\n    timeout: 60", "no rank wrote a log line for 3 s, and they have not ended"),
+    ],
+)
+def test_a_job_that_hangs_is_ended_at_its_limit(
+    sparks: Sparks, tmp_path: Path, limit: str, words: str
+) -> None:
+    shutil.copytree(sparks.typist.recipes / "jobs", tmp_path / "jobs")
+    recipe = tmp_path / "jobs" / "recipe.yml"
+    recipe.write_text(recipe.read_text().replace("timeout: 60\n    grace", f"{limit}\n    grace"))
+    said = JobTypist(sparks.typist.inventory, tmp_path).json("build", "--set=fault=wait")
+    assert said.status == 1
+    assert words in said.failures()
+    assert "last lines of spark-2 (sparkyard-J-job-rows-1):" in said.failures()
+    assert [sparks.containers(node) for node in NODES] == [[], []]
+    assert sparks.sealed() == []
+
+
 # --- cut short --------------------------------------------------------------------------------------------------------
 
 
@@ -377,21 +397,11 @@ def test_stop_ends_a_job_that_a_killed_run_left(sparks: Sparks) -> None:
 # --- beside a lane, and in a start ------------------------------------------------------------------------------------
 
 
-def started_order(sparks: Sparks) -> list[str]:
-    """Services and jobs in the order in which the last start began them."""
-    records = sorted(
-        (sparks.lab.own("spark-1") / RUNS).glob("*-start-J*"), key=lambda path: path.stat().st_mtime_ns
-    )
-    events = [json.loads(line) for line in (records[-1] / "events.jsonl").read_text().splitlines()]
-    return [event["step"] for event in events if event["type"] == "step-changed"]
-
-
 def test_stages_are_started_in_their_order(sparks: Sparks) -> None:
     refused = sparks.typist.json("start")
     assert refused.status == 1
     assert "invoke build --lane=J" in refused.failures()
-    sparks.typist.ok("build", "start")
-    order = started_order(sparks)
+    order = [event["step"] for event in sparks.typist.ok("build", "start").of("step-changed")]
     wanted = [
         "service:agent@spark-2",
         "service:agent@spark-1",

@@ -17,6 +17,8 @@ OTHER_LINES = 5
 NEVER = "0001-01-01T00:00:00Z"
 """Docker's time of things that have not happened."""
 BY_ITSELF = "ended by itself"
+UNWATCHED = "can no longer be watched"
+READ_LOGS = "invoke logs, or read the whole log in the run record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Ending:
     def well(self) -> bool:
         """Whether it ended by itself with status 0, which is right for a job alone."""
         return self.what.startswith(BY_ITSELF) and self.exit_code == 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing is known of its end: its node or its Docker engine does not answer."""
+        return self.what.startswith(UNWATCHED)
 
     @property
     def tokens(self) -> tuple[LogToken, ...]:
@@ -171,7 +178,7 @@ def _next_step(end: Ending) -> str:
         return end.tokens[0].next_step
     if end.oom_killed:
         return "lower the lane's memory setting, or free memory on that node"
-    return "invoke logs, or read the whole log in the run record"
+    return READ_LOGS
 
 
 def silent(seconds: float, besides: str = "and they have not ended") -> str:

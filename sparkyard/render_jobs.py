@@ -48,7 +48,8 @@ class JobRendering:
     def jobs(self, ranks: Sequence[Rank]) -> tuple[RenderedJob, ...]:
         """The jobs that belong to the lane with its settings, each after those that it needs."""
         specs = jobs_of(self.lane)
-        return tuple(self.job(name, specs[name], ranks) for name in in_order(specs))
+        made = (self.job(name, specs[name], ranks) for name in in_order(specs))
+        return tuple(job for job in made if job.containers)  # a lane of one node has no workers
 
     def job(self, name: str, spec: JobSpec, ranks: Sequence[Rank]) -> RenderedJob:
         key = f"jobs.{name}"

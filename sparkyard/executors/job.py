@@ -8,14 +8,15 @@ from contextlib import contextmanager
 
 from sparkyard.actions import StartContainer, StopContainer
 from sparkyard.actions_job import JobRank, RunJob
-from sparkyard.diagnosis import LAST_LINES, Ending, in_order, report, silent
-from sparkyard.errors import Interrupted, SparkyardError, StepFailed
+from sparkyard.diagnosis import LAST_LINES, READ_LOGS, Ending, in_order, report, silent
+from sparkyard.errors import Interrupted, SparkyardError, StepFailed, Unreachable
 from sparkyard.executors.job_seal import seal_all
 from sparkyard.executors.service import LOOK, PortWait, refused, stop_container
 from sparkyard.executors.undisturbed import Undisturbed, at_once
 from sparkyard.executors.watch import Watch, Watches
 from sparkyard.world import World
 
+READ_RECORD = "read the whole log in the run record"
 TELL = 5.0
 """Seconds between lines of its log that are told while it runs."""
 
@@ -36,11 +37,17 @@ def run_job(action: RunJob, node: str, world: World) -> None:
         run.wait()
         run.watches.close()
         seal_all(action, Undisturbed(world))
+    except Unwatched:
+        raise
     except BaseException:
         run.abandon()
         raise
     finally:
         run.watches.close()
+
+
+class Unwatched(Unreachable):
+    """A node does not answer while all ranks run: the job is left to go on, and the next run waits for it."""
 
 
 class _Run:
@@ -51,12 +58,14 @@ class _Run:
         self.watches = Watches(world.run_folder / "logs")
         self.began = self.told = time.monotonic()
         self.newest: dict[str, tuple[str, ...]] = {}
+        self.whole = False  # whether all ranks were started
 
     # the beginning
 
     def attach(self) -> None:
         for rank in self.action.ranks:
             self.watch(rank)
+        self.whole = True
 
     def start(self) -> None:
         """Start the ranks group by group; the next one waits for the gates of the one before."""
@@ -65,6 +74,7 @@ class _Run:
             for watch, rank in at_once(self.start_rank, group):
                 if not last:
                     self.await_gate(rank, watch)
+        self.whole = True
 
     def start_rank(self, rank: JobRank) -> tuple[Watch, JobRank]:
         shell = self.world.shell(rank.node)
@@ -143,15 +153,23 @@ class _Run:
         if any(watch.ended and not watch.ended.well for watch in self.watches.all()):
             raise self.death()
 
-    def death(self) -> StepFailed:
+    def death(self) -> StepFailed | Unwatched:
         """What is told of the ranks that failed, the first one and its last words first."""
         endings = [end for watch in self.watches.all() if (end := watch.look()) and not end.well]
+        if self.whole and all(end.lost for end in endings):
+            return self.unwatched(endings[0])
         gone = {(watch.node, watch.container) for watch in self.watches.all() if watch.ended}
         others = [other for other in self.watches.last_lines() if other[:2] not in gone]
         text, next_step, details = report(endings, others)
         first: Ending = in_order(endings)[0]
-        return StepFailed(
-            f"job {self.action.job}: {text}", node=first.node, next_step=next_step, details=details
+        step = READ_RECORD if next_step == READ_LOGS else next_step  # its containers are removed
+        return StepFailed(f"job {self.action.job}: {text}", node=first.node, next_step=step, details=details)
+
+    def unwatched(self, end: Ending) -> Unwatched:
+        return Unwatched(
+            f"job {self.action.job}: {end.container} {end.what}; all ranks were started, and were left to go on",
+            node=end.node,
+            next_step="when the node answers again, type the same line: it waits for the job, or begins it anew",
         )
 
     def demand_in_time(self) -> None:

@@ -15,6 +15,7 @@ from sparkyard.diagnosis import (
     LAST_LINES,
     MEMORY_GUARDS,
     OTHER_LINES,
+    UNWATCHED,
     Ending,
     ending,
     guard_of,
@@ -156,11 +157,7 @@ class Watch:
                 reason = str(error)
             else:
                 return
-        self._set(
-            Ending(
-                self.node, self.container, f"can no longer be watched: {reason}", lines=self.lines(LAST_LINES)
-            )
-        )
+        self._set(Ending(self.node, self.container, f"{UNWATCHED}: {reason}", lines=self.lines(LAST_LINES)))
 
     def _hear(self, line: str) -> None:
         stamp, text = split_stamp(line)

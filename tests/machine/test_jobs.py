@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sparkyard import lab as simulated
 from sparkyard.lab import faults
 from tests.machine.conftest import Lab
 from tests.machine.typed import PROJECT, Said, Typist, until
@@ -386,6 +387,22 @@ def test_a_rank_that_hears_no_term_is_killed_after_its_grace(sparks: Sparks) -> 
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert [sparks.containers(node) for node in NODES] == [[], []]
+
+
+def test_a_node_that_goes_away_is_named_and_the_job_begins_anew_when_it_is_back(sparks: Sparks) -> None:
+    process = sparks.typist.start("build", "--set=fault=wait", "--json")
+    until(sparks.waiting)
+    until(lambda: sparks.containers("spark-1", "--filter", "status=running"))
+    faults.kill_node("spark-2")
+    try:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 4, out + err
+        assert "all ranks were started, and were left to go on" in out
+        assert sparks.containers("spark-1", "--filter", "status=running") == ["sparkyard-J-job-rows-0"]
+    finally:
+        simulated.up(2, print)
+    sparks.typist.ok("build")
+    assert sparks.sealed() == list(NODES)
 
 
 def test_stop_ends_a_job_that_a_killed_run_left(sparks: Sparks) -> None:

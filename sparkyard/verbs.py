@@ -53,8 +53,19 @@ def start(line: Line) -> None:
     _ahead(line, lane)
     line.locked(lane)
     rendered = line.rendered(lane)
+    tell_passing_secrets(line, lane)
     line.run(start_plan(line, lane, rendered, "start"), rendered.secrets, rendered)
     look_at_logs(line, lane, rendered)
+
+
+def tell_passing_secrets(line: Line, lane: Lane) -> None:
+    """A secret of this line alone is unknown to later lines: they cannot mask it in logs, and they see other settings."""
+    for name, value in lane.settings.items():
+        if value.secret and value.value and value.origin.place == "--set":
+            line.say(
+                f"{name} is known to this line alone: later lines cannot mask it in the engine's logs, and find other settings",
+                next=f"write it into the inventory: lanes: {{{lane.name}: {{{name}: …}}}}",
+            )
 
 
 def start_plan(line: Line, lane: Lane, rendered: RenderedLane, verb: str) -> Plan:

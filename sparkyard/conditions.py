@@ -58,8 +58,12 @@ def said(template: str, names: Mapping[str, Any]) -> str:
     """A text with templates in it. Raises ValueError with what is wrong with it."""
     from jinja2 import TemplateError  # noqa: PLC0415
 
+    from sparkyard.unlocked import NotLocked  # noqa: PLC0415
+
     try:
         return _sandbox().from_string(template).render(names)
+    except NotLocked as mark:
+        raise ValueError(f"{mark} is needed: the lock does not say it yet") from mark
     except (TemplateError, TypeError, ArithmeticError) as error:
         raise ValueError(str(error)) from error
 

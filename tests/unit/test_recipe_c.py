@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sparkyard.conditions import true
 from sparkyard.errors import ConfigError
 from sparkyard.load import find_recipes, load_all
 from sparkyard.model import Lane
@@ -260,6 +261,51 @@ def test_order_ports_limits_and_times() -> None:
     assert not any(made.ports[f"spark-{number}"] for number in (2, 3, 4))
     assert (made.ready.timeout, recipe.stop.grace) == (3600, 60)
     assert recipe.limits.memory == 114_460_000_000
+
+
+# hosts
+
+
+@pytest.mark.parametrize(
+    ("what", "good", "bad"),
+    [
+        ("pages of 64 KiB", ["65536"], ["4096", None]),
+        ("the memory saver packs", ["Y"], ["N", None]),
+        (
+            "hands no memory to Kexec HandOver",
+            [
+                "BOOT_IMAGE=/boot/vmlinuz-7.0.0-1019-nvidia-64k ro kho=off",
+                "BOOT_IMAGE=/boot/vmlinuz-6.17.0-1008-nvidia ro",
+            ],
+            ["BOOT_IMAGE=/boot/vmlinuz-7.0.0-1019-nvidia ro quiet"],
+        ),
+        ("nvidia-drm sets display modes", ["Y"], ["N", None]),
+        ("draws the text console", ["0 nvidia-drmdrmfb"], ["0 EFI VGA", "", None]),
+        ("no desktop runs", ["inactive", "failed", None], ["active"]),
+        ("the master port is none", ["32768\t60999", "10000\t65535", None], ["1024\t65535", "9999\t60999"]),
+        ("available memory is not understated", ["0", None], ["15000"]),
+        ("answers small reads at once", ["inactive", None], ["active"]),
+    ],
+)
+def test_what_a_host_must_be(what: str, good: list[str | None], bad: list[str | None]) -> None:
+    """Each requirement with what nodes show, and with what they show where it does not hold."""
+    (wanted,) = [each for each in rendered().host if what in each.what and each.node == "spark-1"]
+    judged = {seen: true(wanted.must, {**wanted.scope, "seen": seen}) for seen in [*good, *bad]}
+    assert judged == dict.fromkeys(good, True) | dict.fromkeys(bad, False)
+
+
+def test_which_requirements_stop_a_start() -> None:
+    stop = {each.what for each in rendered().host if each.blocks}
+    assert stop == {
+        "pages of 64 KiB",
+        "the memory saver packs the GPU's page tables",
+        "the kernel hands no memory to Kexec HandOver",
+        "the master port is none that the kernel gives to outgoing connections",
+    }
+    free = {each.what for each in rendered("kernel=any", "display_carveout=false").host}
+    assert not free & {"pages of 64 KiB", "the memory saver packs the GPU's page tables"}
+    assert not any("nvidia-drm" in what for what in free)
+    assert {each.node for each in rendered().host if "master port" in each.what} == {"spark-1"}
 
 
 # refused

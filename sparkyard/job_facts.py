@@ -15,7 +15,7 @@ from sparkyard.trees import refuse_cut
 
 VERSION = 1
 """Of the records."""
-_ANSWER = re.compile(r"job 1\n//seal\n(.*)\n//begun\n(.*)\n//made\n(.*)//done\n?", re.DOTALL)
+_ANSWER = re.compile(r"job 1 (-?\d+)\n//seal\n(.*)\n//begun\n(.*)\n//made\n(.*)//done\n?", re.DOTALL)
 _MADE = re.compile(r"([0-9a-f]+)\|([a-z ]+)\|(\d+)\|(\d+)\|(\d+)\|(-?\d+)\.(\d{9})\|(-?\d+)\.(\d{9})")
 _MISSING = re.compile(r"([0-9a-f]+)\|missing")
 
@@ -42,12 +42,13 @@ class Made:
 class JobFact:
     """A job on one node. ``seal`` and ``begun`` are the records as parsed; None without one, or when it cannot be read.
 
-    ``made`` goes by the path as it was asked for.
+    ``made`` goes by the path as it was asked for. ``age`` is of the seal, by the node's own clock, in seconds.
     """
 
     seal: Mapping[str, Any] | None
     begun: Mapping[str, Any] | None
     made: Mapping[str, Made]
+    age: int = 0
 
 
 def job_question(job: RenderedJob, node: str) -> Question:
@@ -73,11 +74,11 @@ def job_fact(answers: Answers, asked: Question) -> JobFact:
     refuse_cut(answer, answers.node, what)
     found = _ANSWER.fullmatch(answer.out)
     paths = asked.arguments[2:]
-    lines = found[3].splitlines() if found else []
+    lines = found[4].splitlines() if found else []
     if not found or len(lines) != len(paths):
         raise unanswered(answers.node, what, f"it began with {answer.out[:80]!r}")
     made = {path: _made(line, answers.node, path) for path, line in zip(paths, lines, strict=True)}
-    return JobFact(_record(found[1]), _record(found[2]), made)
+    return JobFact(_record(found[2]), _record(found[3]), made, int(found[1]))
 
 
 def _made(line: str, node: str, path: str) -> Made:

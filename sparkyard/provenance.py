@@ -189,7 +189,18 @@ def _job(name: str, job: JobSpec) -> Iterator[Pinned]:
     yield from _fields(
         f"jobs.{name}",
         job,
-        ("order", "needs", "bound_to", "variant", "timeout", "log_silence", "memory", "gpu", "grace"),
+        (
+            "order",
+            "needs",
+            "bound_to",
+            "variant",
+            "timeout",
+            "log_silence",
+            "memory",
+            "gpu",
+            "grace",
+            "fresh",
+        ),
     )
 
 

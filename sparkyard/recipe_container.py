@@ -117,7 +117,8 @@ class JobSpec(ContainerSpec):
 
     It runs in ``build`` after the image is there, or in ``start`` at its place in ``stages``. A sealed job runs again only when what
     it is made of has changed: its words, environment, mounts, image, or a text of ``bound_to``. Results that lie side by side are told
-    apart by ``variant``: each is sealed by itself, so going back to one finds it done.
+    apart by ``variant``: each is sealed by itself, so going back to one finds it done. What is of one start alone says ``fresh``: a seal
+    older than that counts only while the lane's services run.
     """
 
     about: str
@@ -136,6 +137,7 @@ class JobSpec(ContainerSpec):
     gpu: bool = False
     grace: Seconds = 30.0
     log_silence: Annotated[float, Field(ge=0)] = 0.0
+    fresh: Seconds | None = None
 
 
 class HostSpec(Part):

@@ -80,6 +80,7 @@ class RenderedJob:
     memory: int = 0
     gpu: bool = False
     bound_to: tuple[str, ...] = ()
+    fresh: float | None = None
     variant: str = ""
     files: tuple[RenderedFile, ...] = ()
     patches: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 # Questions about jobs on a node. Uses tree_existing and tree_text of tree.sh.
 
-# ask_job SEAL BEGUN OUTPUT…: the two records, then a line for each output: its filesystem, then what lies there.
+# ask_job SEAL BEGUN OUTPUT…: the age of the first record in seconds, the two records, then a line for each output: its filesystem, then what lies there.
 ask_job() {
-    printf 'job 1\n'
+    job_age=$(($(date +%s) - $(stat --format %Y -- "$1" 2>/dev/null || echo 0)))
+    printf 'job 1 %s\n' "$job_age"
     tree_text seal "$1" || return
     tree_text begun "$2" || return
     shift 2

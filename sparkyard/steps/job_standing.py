@@ -34,11 +34,27 @@ def standing(job: RenderedJob, lane: Lane, told: Mapping[str, Answers]) -> Stand
             "cut", f"--limit leaves out {', '.join(lost)}, and job {job.name} needs all its ranks"
         )
     why = {node: unsealed(job, told[node]) for node in job.nodes}
+    if not any(why.values()) and not _serves(lane, told):
+        why = {node: _stale(job, told[node]) for node in job.nodes}
     if not any(why.values()):
         return Standing("sealed", f"job {job.name} is sealed")
     if all(_goes_on(job, lane, told[node], why[node]) for node in job.nodes):
         return Standing("going", f"job {job.name} was begun and never sealed: it is waited for")
     return Standing("anew", _reason(job, why))
+
+
+def _serves(lane: Lane, told: Mapping[str, Answers]) -> bool:
+    """Whether a service of the lane runs on one of the nodes."""
+    found = (fact for answers in told.values() for fact in containers(answers))
+    return any(fact.lane == lane.name and not fact.job and fact.state == "running" for fact in found)
+
+
+def _stale(job: RenderedJob, answers: Answers) -> str:
+    """Why a seal that holds is of an earlier start; empty for one that is fresh, and for jobs of which it does not count."""
+    age = job_fact(answers, job_question(job, answers.node)).age
+    if job.fresh is None or abs(age) <= job.fresh:
+        return ""
+    return "was done for an earlier start, and no service of the lane runs"
 
 
 def _reason(job: RenderedJob, why: Mapping[str, str]) -> str:

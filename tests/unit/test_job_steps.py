@@ -21,6 +21,7 @@ from sparkyard.rendered import RenderedLane
 from sparkyard.steps import job as jobs
 from sparkyard.steps import job_purge
 from sparkyard.steps.job_gates import room_question
+from sparkyard.steps.job_standing import standing
 from tests.unit import raw, sample
 
 GIB = 2**30
@@ -79,12 +80,13 @@ def told(
     made: str = MISSING,
     found: tuple[Mapping[str, Any], ...] = (),
     available: int = 10**12,
+    age: int = 0,
     **more: Any,
 ) -> Answers:
     """The answers of one node about the job."""
     node: Node = NODES[rank]
     asked = job_question(JOB, node.name)
-    text = f"job 1\n//seal\n{sealed}\n//begun\n{started}\n//made\n{made}\n//done\n"
+    text = f"job 1 {age}\n//seal\n{sealed}\n//begun\n{started}\n//made\n{made}\n//done\n"
     disk = f"disk 1\nfs ab\navailable {available}\nat {HOME}/rows\n//done\n"
     given = {
         asked: (0, text, ""),
@@ -437,3 +439,30 @@ def test_purge_leaves_what_nobody_knows():
 
 def test_purge_removes_nothing_below_a_job_that_runs():
     assert purge(told(0, started=begun(0), made=WHOLE, found=(container(0),))).state == "blocked"
+
+
+SERVING = {
+    "name": "sparkyard-T-engine-0",
+    "labels": {"sparkyard.lane": "T", "sparkyard.service": "engine"},
+    "state": "running",
+}
+
+
+@pytest.mark.parametrize(
+    ("fresh", "age", "running", "state"),
+    [
+        (None, 10**6, (), "sealed"),
+        (600.0, 30, (), "sealed"),
+        (600.0, 601, (), "anew"),
+        (600.0, 601, (SERVING,), "sealed"),
+        (600.0, 601, (SERVING | {"state": "exited"},), "anew"),
+        (600.0, -(10**6), (), "anew"),
+    ],
+)
+def test_what_is_of_one_start_alone_is_done_again_for_the_next(fresh, age, running, state):
+    job = replace(JOB, fresh=fresh)
+    answers = {
+        NODES[rank].name: told(rank, seal(rank), made=WHOLE, age=age, found=running if rank == 0 else ())
+        for rank in (0, 1)
+    }
+    assert standing(job, LANE, answers).state == state

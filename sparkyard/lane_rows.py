@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from sparkyard.choosing import Choosing
@@ -202,14 +203,22 @@ def needed(candidate: Candidate, node: Node) -> Needs:
             found[f"checkpoint {name}"] = manifest.size if manifest is not None else spec.bytes
     found["image"] = lane.recipe.image.bytes
     found |= {f"kept {kept.name}": kept.size for kept in rendered.kept.get(node.name, ())}
+    counted = [PurePosixPath(kept.path) for kept in rendered.kept.get(node.name, ())]
     found |= {
-        f"job {job.name}": sum(room.size for room in job.room_of(node.name))
+        f"job {job.name}": sum(
+            room.size for room in job.room_of(node.name) if not _within(room.path, counted)
+        )
         for job in rendered.jobs
         if node.name in job.nodes
     }
     found["beside them"] = lane.recipe.limits.disk
     known = {name: count for name, count in found.items() if count is not None}
     return Needs(known, tuple(name for name, count in found.items() if count is None))
+
+
+def _within(path: str, folders: Sequence[PurePosixPath]) -> bool:
+    """Whether a job's room is in a folder that is counted by itself."""
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
 
 
 def _disk_words(row: Row) -> str:

@@ -220,3 +220,11 @@ def test_a_recipe_with_faults_is_a_row_among_the_others():
     assert lanes["A"]["possible"] == "yes"
     alone = typed("--inventory=two-spark", "--lane=T", "--recipes=tests/data/recipes")
     assert alone.returncode == 2
+
+
+def test_a_job_s_room_in_a_folder_that_is_kept_is_counted_once():
+    """Lane D's export fills its own cache: 523.6 GB on the head and 170 GB on a worker, settings (10 MB) and 30 GB for the rest."""
+    lane = load.load_all(ROOT / "inventory/four-spark", load.find_recipes(ROOT, []), "D", environ={}, sets=[])
+    flare = Candidate("D", lane.recipe, "", lane, render_lane(lane, {}), {})
+    sums = [sum(lane_rows.needed(flare, node).known.values()) for node in lane.nodes[:2]]
+    assert sums == [553_610_000_000, 200_010_000_000]

@@ -87,7 +87,7 @@ class Engine:
                 walk.answers[node], walk.stamps[node] = self._known[node], walk.generation
             else:
                 self._unanswered(walk, node, answer)
-        for node in walk.answers.keys() & asked.keys():  # the first to be read knew nothing yet of what the last had told
+        for node in walk.answers.keys() & asked.keys():  # the first knew nothing yet of what the last told
             walk.answers[node] = self._known[node] = self._with_discovered(walk.answers[node])
 
     def _ask(self, step: Step) -> Answers:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from sparkyard import actions, actions_log
+from sparkyard import actions, actions_job, actions_log
 from sparkyard.world import World
 
 Executor = Callable[[Any, str, World], None]
@@ -40,7 +40,7 @@ EXECUTORS: Mapping[type, Executor] = {
     actions.WaitReady: _later("ready", "wait_ready"),
     actions.Request: _later("verify", "request"),
     actions_log.CheckLog: _later("logs", "check_log"),
-    actions.RemoveFiles: _later("files", "remove_files"),
-    actions.RunJob: _later("job", "run_job"),
+    actions_job.RemoveFiles: _later("files", "remove_files"),
+    actions_job.RunJob: _later("job", "run_job"),
 }
 """``EXECUTORS[type(action)](action, node, world)``: raises a kind of SparkyardError on failure."""

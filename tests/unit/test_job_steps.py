@@ -110,6 +110,11 @@ def judge(id_: str, *answers: Answers, lane: RenderedLane = RENDERED) -> Verdict
     return step.judge(replace(own, others=others))
 
 
+def acts(verdict: Verdict) -> tuple[Any, ...]:
+    """Its actions, each of the kind that the test expects."""
+    return verdict.actions
+
+
 def both(**more: Any) -> tuple[Answers, Answers]:
     return told(0, **more), told(1, **more)
 
@@ -174,7 +179,7 @@ def test_a_seal_that_does_not_hold_on_one_node_runs_the_job_anew(sealed, made, w
     assert verdict.state == "change"
     assert why in verdict.reason
     assert verdict.reason.startswith("job rows: on spark-1 ")
-    (run,) = verdict.actions
+    (run,) = acts(verdict)
     assert isinstance(run, RunJob)
     assert not run.attach
 
@@ -205,7 +210,7 @@ def test_what_is_left_behind_a_seal_is_removed():
     answers = (told(0, seal(0), begun(0), WHOLE, (container(0, "exited"),)), told(1, seal(1), made=WHOLE))
     verdict = judge("job:rows-ready@spark-1", *answers)
     assert kinds(verdict) == [StopContainer, RemoveFiles]
-    assert verdict.actions[1].paths == (f"{HOME}/jobs/rows.begun.json",)
+    assert acts(verdict)[1].paths == (f"{HOME}/jobs/rows.begun.json",)
     assert judge("job:rows@spark-1", *answers).state == "ok"
 
 
@@ -216,7 +221,7 @@ def test_what_is_left_behind_a_seal_is_removed():
 def test_ranks_of_this_very_job_are_waited_for(states):
     answers = tuple(told(n, "", begun(n), found=(container(n, state),)) for n, state in enumerate(states))
     assert judge("job:rows-ready@spark-2", *answers).state == "ok"
-    (run,) = judge("job:rows@spark-1", *answers).actions
+    (run,) = acts(judge("job:rows@spark-1", *answers))
     assert run.attach
     assert run.shown() == "wait for sparkyard-T-job-rows-0, sparkyard-T-job-rows-1"
 
@@ -226,7 +231,7 @@ def test_a_node_that_was_sealed_before_the_other_is_part_of_it():
         told(0, seal(0), begun(0), WHOLE, (container(0, "exited"),)),
         told(1, "", begun(1), WHOLE, (container(1, "exited"),)),
     )
-    (run,) = judge("job:rows@spark-1", *answers).actions
+    (run,) = acts(judge("job:rows@spark-1", *answers))
     assert run.attach
 
 
@@ -250,7 +255,7 @@ def test_a_node_that_was_sealed_before_the_other_is_part_of_it():
 )
 def test_anything_else_is_run_anew(other):
     answers = (told(0, "", begun(0), found=(container(0),)), told(1, **{"started": begun(1)} | other))
-    (run,) = judge("job:rows@spark-1", *answers).actions
+    (run,) = acts(judge("job:rows@spark-1", *answers))
     assert not run.attach
     verdict = judge("job:rows-ready@spark-1", *answers)
     assert kinds(verdict) == [StopContainer, RemoveFiles, WriteFile]
@@ -262,7 +267,7 @@ def test_anything_else_is_run_anew(other):
 def test_records_are_written_before_files_are_removed():
     answers = (told(0, "", begun(0), WHOLE), told(1))
     verdict = judge("job:rows-ready@spark-1", *answers)
-    forget, write, remove = verdict.actions
+    forget, write, remove = acts(verdict)
     assert forget.paths == (f"{HOME}/jobs/rows.json",)
     assert json.loads(write.content)["hash"] == JOB.hash
     assert remove.paths == (f"{HOME}/rows/rows-0.bin", f"{HOME}/rows/rows-0.bin.sparkyard.json")
@@ -406,7 +411,7 @@ def test_a_job_of_a_start_runs_beside_what_came_before_it():
 
 
 def test_the_action_has_every_word_filled_and_every_place_on_its_node():
-    (run,) = judge("job:rows@spark-1", *both()).actions
+    (run,) = acts(judge("job:rows@spark-1", *both()))
     assert [rank.node for rank in run.ranks] == ["spark-1", "spark-2"]
     assert not any("<discovered" in word for rank in run.ranks for word in rank.command.words)
     assert run.ranks[1].command.words[-2:] == ("pack", "1")
@@ -428,7 +433,7 @@ def test_purge_removes_what_is_on_record_after_a_yes(records):
     verdict = purge(told(0, made=WHOLE, **records))
     assert verdict.destroys == f"{HOME}/rows/rows-0.bin (4.1 kB) on spark-1"
     assert kinds(verdict) == [RemoveFiles, Run]
-    assert verdict.actions[0].paths == (f"{HOME}/rows/rows-0.bin", f"{HOME}/rows/rows-0.bin.sparkyard.json")
+    assert acts(verdict)[0].paths == (f"{HOME}/rows/rows-0.bin", f"{HOME}/rows/rows-0.bin.sparkyard.json")
 
 
 def test_purge_leaves_what_nobody_knows():

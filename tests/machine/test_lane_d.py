@@ -441,9 +441,8 @@ def test_a_package_that_nobody_recorded_is_not_taken_for_ours(stopped: Lab, typi
     path.parent.mkdir(parents=True)
     path.write_bytes(b"somebody's")
     said = typist.json("build", "--lane=D")
-    assert said.status != 0
-    assert (
-        f"{Path(PACKAGE).name} is not on record as job export left it" in json.dumps(said.events) + said.err
-    )
+    assert said.status == 2
+    told = f"{Path(PACKAGE).name} on spark-1 (10 bytes) is not on record as job export left it, and would be removed"
+    assert told in said.failures()
     assert path.read_bytes() == b"somebody's"
     assert seals(stopped) == [False] * 4

@@ -14,6 +14,8 @@ import pytest
 from sparkyard import lab as simulated
 from sparkyard.lab.errors import LabError, require_programs
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "inventory"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without root or without the lab's programs, say so once a test."""
@@ -119,6 +121,14 @@ def four_lab(four_of_the_session: Lab) -> Iterator[Lab]:
         patch.setenv("SPARKYARD_LAB", str(four_of_the_session.folder))
         simulated.up(4, print)
         yield four_of_the_session
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the example inventory of a lab of two nodes, with no locks in it."""
+    folder: Path = tmp_path_factory.mktemp("inventory") / "lab"
+    shutil.copytree(EXAMPLES / "lab", folder, ignore=shutil.ignore_patterns("locks"))
+    return folder
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,19 +10,12 @@ import pytest
 from sparkyard import lab as simulated
 from sparkyard.lab import faults
 from tests.machine.conftest import Lab
-from tests.machine.typed import PROJECT, Said, Typist
+from tests.machine.typed import Said, Typist
 
 pytestmark = pytest.mark.machine
 
 SCRIPTED = ("--set", "engine=scripted")
 STATE = "home/.local/state"
-
-
-@pytest.fixture(scope="module")
-def inventory(tmp_path_factory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("inventory") / "lab"
-    shutil.copytree(PROJECT / "inventory" / "lab", folder, ignore=shutil.ignore_patterns("locks"))
-    return folder
 
 
 @pytest.fixture

@@ -22,13 +22,6 @@ SCRIPTED = ("--set", "engine=scripted")
 DATA = "home/.local/share/sparkyard"
 
 
-@pytest.fixture(scope="module")
-def inventory(tmp_path_factory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("inventory") / "lab"
-    shutil.copytree(PROJECT / "inventory" / "lab", folder, ignore=shutil.ignore_patterns("locks"))
-    return folder
-
-
 @pytest.fixture
 def typist(lab: Lab, inventory: Path) -> Iterator[Typist]:
     """A lab without faults and without running lanes, and somebody to type."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -70,6 +71,14 @@ def log(lab: Lab, node: str) -> str:
     return told.stdout + told.stderr
 
 
+def age_of_the_dropped_caches(lab: Lab, seconds: int) -> None:
+    """As if the caches had been dropped so long ago."""
+    for node in NODES:
+        (path,) = (lab.own(node) / LANE / "jobs").glob("drop-caches.json")
+        then = path.stat().st_mtime - seconds
+        os.utime(path, (then, then))
+
+
 def test_all_ranks_were_given_what_the_golden_files_say(started: Lab) -> None:
     recorded.compare(GOLDEN, ranks(started))
 
@@ -135,7 +144,14 @@ def test_the_published_profile_copies_the_rows_of_the_workers_and_reads_them_the
         assert f"Engram layer 1 rows {first} read from node-local /engram-local" in log(started, node)
     assert not (started.own("spark-1") / LANE / "engram").exists()
     assert "read from /models" in log(started, "spark-1")
-    assert typist.ok(*line[:2], *line[3:]).changed() == NOTHING
+    again = (*line[:2], *line[3:])
+    assert typist.ok(*again).changed() == NOTHING
+    age_of_the_dropped_caches(started, 3600)
+    assert typist.ok(*again).changed() == NOTHING  # what serves needs it no more
+    typist.ok("stop", "--lane=boot10")
+    began = typist.ok(*again)
+    assert "job:drop-caches@spark-1" in {event["step"] for event in began.of("step-changed")}
+    assert typist.ok(*again).changed() == NOTHING
 
 
 def test_stop_ends_all_ranks(started: Lab, typist: Typist) -> None:

@@ -58,7 +58,7 @@ def test_the_page_s_lane_runs_with_no_python(
     lab: Lab, typist: Typist, page: dict[str, str], tmp_path: Path
 ) -> None:
     recipes = f"--recipes={write(page, tmp_path)}"
-    assert "docker build" in typist.type("render", "--lane=hello", recipes).stdout
+    assert "runs rank 1 of job pack on spark-2" in typist.type("render", "--lane=hello", recipes).stdout
     first = typist.ok("download", "build", "start", "verify", "--lane=hello", recipes, "--yes")
     assert [e["data"]["answered"] for e in first.events if e["data"].get("result") == "pass"]
     packed = [lab.own(node) / DATA / "packed" / f"rank{rank}.json" for rank, node in enumerate(NODES)]

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sparkyard import showing
 from sparkyard.events import Event
-from sparkyard.load import find_recipes, load_all
+from sparkyard.load import find_recipes, load_all, load_recipe
 from sparkyard.lock import Lock
 from sparkyard.model import Lane
 from sparkyard.render import render_lane
@@ -113,13 +113,13 @@ def gigabytes(size: int) -> str:
     return f"{round(size / 10**9)} GB"
 
 
-@pytest.mark.parametrize("lane", ["B", "C", "D", "boot10"])
+@pytest.mark.parametrize("lane", ["B", "C", "D", "A4", "boot10"])
 def test_what_the_guide_says_of_a_lane_is_the_recipe_s(lane):
-    of = four(lane)
+    of = load_recipe(find_recipes(ROOT, [])[lane])
     _, _, _, kept, memory, api = row(lane)
-    assert memory == gigabytes(of.recipe.limits.memory)
-    assert kept.startswith(gigabytes(of.recipe.limits.disk))
-    assert api == f"{of.settings['port'].value}, `{of.settings['model_name'].value}`"
+    assert memory == gigabytes(of.limits.memory)
+    assert kept.startswith(gigabytes(of.limits.disk))
+    assert api == f"{of.settings['port'].default}, `{of.settings['model_name'].default}`"
 
 
 @pytest.mark.parametrize("lane", ["B", "C", "D"])

@@ -30,6 +30,7 @@ class RunJob:
     Attributes:
         order: groups of ranks that start together.
         attach: the ranks are there already (an earlier run was killed): wait for them.
+        lasting: it may go on without this run (a job of a build), to be found by the next one.
         makes, says: what must be there, and what their logs must have said.
         seals, begun: node → the records.
         record: what every seal says beside the outputs of its node.
@@ -39,6 +40,7 @@ class RunJob:
     ranks: tuple[JobRank, ...]
     order: tuple[tuple[int, ...], ...]
     attach: bool
+    lasting: bool
     timeout: float
     log_silence: float
     grace: float

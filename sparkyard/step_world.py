@@ -90,6 +90,10 @@ class StepWorld:
         return self._around.stop
 
     @property
+    def interrupted(self) -> threading.Event:
+        return self._around.interrupted
+
+    @property
     def run_folder(self) -> Path:
         return self._around.run_folder
 

@@ -68,6 +68,11 @@ class World(Protocol):
     def cancelled(self) -> threading.Event: ...
 
     @property
+    def interrupted(self) -> threading.Event:
+        """Set where a person asked for the end; ``cancelled`` alone may also be a failure elsewhere, or a lost lock."""
+        ...
+
+    @property
     def run_folder(self) -> Path:
         """The folder of this run's record, on the machine where sparkyard runs."""
         ...

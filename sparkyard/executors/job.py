@@ -131,7 +131,7 @@ class _Run:
         news = self.watches.news.count
         self.demand_well()
         if self.world.cancelled.is_set():
-            raise Interrupted(f"interrupted while job {self.action.job} ran")
+            raise self.ended()
         self.world.watches.demand_all_alive()
         self.demand_in_time()
         self.tell()
@@ -148,6 +148,15 @@ class _Run:
             if lines and lines != self.newest.get(node):
                 self.newest[node] = lines
                 self.world.say(f"{node}: {lines[0]}")
+
+    def ended(self) -> Interrupted | Unwatched:
+        """Why the run ends: a person wants it, or a node went away with its lock, which the job of a build outlives."""
+        if self.whole and self.action.lasting and not self.world.interrupted.is_set():
+            return Unwatched(
+                f"job {self.action.job}: this run ends; all ranks were started, and were left to go on",
+                next_step="type the same line again: it waits for the job, or begins it anew",
+            )
+        return Interrupted(f"interrupted while job {self.action.job} ran")
 
     def demand_well(self) -> None:
         if any(watch.ended and not watch.ended.well for watch in self.watches.all()):

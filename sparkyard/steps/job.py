@@ -290,6 +290,7 @@ def _run(
         ranks=tuple(_rank(rendered, job, told[node]) for node in job.nodes),
         order=job.order,
         attach=attach,
+        lasting=job.at == "build",
         timeout=job.timeout,
         log_silence=job.log_silence,
         grace=job.grace,

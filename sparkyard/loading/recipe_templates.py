@@ -68,7 +68,8 @@ def _is_open(key: str, recipe: Recipe) -> bool:
 
 def _names(tree: nodes.Node) -> Iterator[str]:
     """The last parts of every dotted or indexed name: ``lane.api_key`` gives ``api_key``; not where it is asked only whether it is set."""
-    asked = {id(node.test) for node in tree.find_all((nodes.If, nodes.CondExpr))}
+    conditions: list[nodes.If | nodes.CondExpr] = [*tree.find_all(nodes.If), *tree.find_all(nodes.CondExpr)]
+    asked = {id(each.test) for each in conditions}
     for node in tree.find_all((nodes.Getattr, nodes.Getitem)):
         if id(node) in asked:
             continue

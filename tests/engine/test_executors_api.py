@@ -244,7 +244,7 @@ def test_a_wrong_model_in_a_check_is_explained(world):
 @contextlib.contextmanager
 def in_turn(*texts):
     """An HTTP server that says one text after the other, over and over; ``asked`` counts the requests."""
-    asked = []
+    asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sparkyard import choosing, lane_rows, load
-from sparkyard.errors import ConfigError, Unreachable
+from sparkyard.errors import ConfigError, SparkyardError, Unreachable
 from sparkyard.facts import CONTAINERS, image_question
 from sparkyard.lane_rows import Candidate
 from sparkyard.model import Manifest, RemoteFile
@@ -37,6 +37,7 @@ def candidate(**recipe: Any) -> Candidate:
 
 ONE = candidate()
 HEAD = ONE.nodes[0]
+assert ONE.rendered is not None
 IMAGE = image_question(ONE.rendered.image.reference)
 BUILT = raw.image(labels={"sparkyard.build": ONE.rendered.image.mark})
 COPY = ONE.copies(HEAD)[0]
@@ -96,16 +97,14 @@ def test_what_lacks_is_why_it_is_not_possible():
 def test_how_far_it_is_in_one_phrase():
     done = answers(BUILT, ["config.json"])
     worker = answers(node=raw.WORKER)
-    phrases = {
-        lane_rows.lane_row(ONE, told)["here"]
-        for told in (
-            {"spark-1": answers(), "spark-2": worker},
-            {"spark-1": done, "spark-2": worker},
-            {"spark-1": answers(running="T"), "spark-2": worker},
-            {"spark-1": done, "spark-2": Unreachable("gone")},
-            {},
-        )
-    }
+    told: tuple[dict[str, Answers | SparkyardError], ...] = (
+        {"spark-1": answers(), "spark-2": worker},
+        {"spark-1": done, "spark-2": worker},
+        {"spark-1": answers(running="T"), "spark-2": worker},
+        {"spark-1": done, "spark-2": Unreachable("gone")},
+        {},
+    )
+    phrases = {lane_rows.lane_row(ONE, each)["here"] for each in told}
     assert phrases == {
         "nothing yet", "downloaded on 1 of 2, built on 1 of 2", "running on 1 of 2 nodes", "unreachable", "not asked",
     }  # fmt: skip
@@ -125,13 +124,21 @@ def test_a_size_that_nobody_knows_is_said():
 
 # --- the file of answers --------------------------------------------------------------------------------------------------
 
-KNOWN = choosing.read(ROOT / "recipes" / choosing.FILE)
+
+def known() -> choosing.Choosing:
+    file = choosing.read(ROOT / "recipes" / choosing.FILE)
+    assert file is not None
+    return file
+
+
+KNOWN = known()
 
 
 def test_every_lane_that_is_recommended_is_there_and_every_source_is_named():
     lanes = set(load.find_recipes(ROOT, []))
     assert {name for answer in KNOWN.answers for name in answer.run} <= lanes
-    assert {each.source for each in (*KNOWN.answers, *KNOWN.caveats)} == KNOWN.sources.keys()
+    named = {answer.source for answer in KNOWN.answers} | {caveat.source for caveat in KNOWN.caveats}
+    assert named == KNOWN.sources.keys()
 
 
 def test_the_posts_answers():
@@ -147,24 +154,20 @@ def test_each_measure_finds_figures_of_the_lanes_that_were_compared():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("old", "new", "words"),
     [
-        (("{source: post}", "{source: nobody}"), "Field required"),
-        (("[C, B]", "[]"), "at least 1 item"),
-        (('what: "qeval"', 'what: "("'), "is no regular expression"),
-        (("source: guide}", "source: nobody}"), "nobody is not there"),
-        (("answers:", "answer:"), "Extra inputs are not permitted"),
-        (("sources:", "sources: ["), "is no YAML"),
+        ("sources:\n  post: {kind: published, ", "sources:\n  post: {", "Field required"),
+        ("[C, B]", "[]", "at least 1 item"),
+        ('what: "qeval"', 'what: "("', "is no regular expression"),
+        ("source: guide}", "source: nobody}", "nobody is not there"),
+        ("answers:", "answer:", "Extra inputs are not permitted"),
+        ("sources:", "sources: [", "is no YAML"),
     ],
 )
-def test_a_fault_in_the_file_is_named(tmp_path, change, words):
+def test_a_fault_in_the_file_is_named(tmp_path, old, new, words):
     text = (ROOT / "recipes" / choosing.FILE).read_text()
-    if change[0] == "{source: post}":
-        text = text.replace("sources:\n  post: {kind: published, ", "sources:\n  post: {", 1)
-    else:
-        assert change[0] in text
-        text = text.replace(*change, 1)
-    (tmp_path / "x.yml").write_text(text)
+    assert old in text
+    (tmp_path / "x.yml").write_text(text.replace(old, new, 1))
     with pytest.raises(ConfigError) as refused:
         choosing.read(tmp_path / "x.yml")
     assert words in str(refused.value)

@@ -9,6 +9,7 @@ import pytest
 from sparkyard.actions_log import CheckLog
 from sparkyard.errors import ConfigError
 from sparkyard.log_checks import LogReader, LogResult, number_of, worst
+from sparkyard.plan import Answers
 from sparkyard.render import render_lane
 from sparkyard.steps.logs import log_steps
 from tests.unit import sample
@@ -82,7 +83,7 @@ def test_one_step_a_container_reads_its_log_once():
     lane = rendered(KV, KV | {"what": "other", "nodes": "workers"}, KV | {"when": "lane.streams == 99"})
     steps = log_steps(lane)
     assert [(s.noun, s.node) for s in steps] == [("verify", "spark-1"), ("verify", "spark-2")]
-    (action,) = steps[1].judge(None).actions
+    (action,) = steps[1].judge(Answers("spark-2", {})).actions
     assert isinstance(action, CheckLog)
     assert action.container == "sparkyard-T-engine-1"
     assert [check.what for check in action.checks] == ["the pool holds a context", "other"]

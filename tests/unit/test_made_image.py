@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkyard import facts, stand_in
-from sparkyard.actions import GitFetch, MakeImage, ShipImage
+from sparkyard.actions import GitFetch, MakeImage, Run, ShipImage
 from sparkyard.lab import git_repos
 from sparkyard.lock import Lock, LockedGit
 from sparkyard.made_record import MadeRecord
@@ -26,8 +26,9 @@ URL = "https://example.org/fork"
 COMMIT = "5" * 40
 SOURCE = {"kind": "chosen", "why": "test"}
 LABELS = {"tree.a": "1", "tree.b": "2"}
-MADE = {
-    "git": {"url": URL, "commit": COMMIT, "source": SOURCE},
+GIT: dict[str, object] = {"url": URL, "commit": COMMIT, "source": SOURCE}
+MADE: dict[str, object] = {
+    "git": GIT,
     "steps": [["bin/spark", "build", "prepare"], ["bin/spark", "build", "image", "--apply"]],
     "reference": "fork:r1",
     "labels": LABELS,
@@ -72,17 +73,18 @@ def test_it_is_named_by_what_goes_in():
             {},
             {"labels": {"tree.a": "1"}},
             {"steps": [["bin/spark"]]},
-            {"git": {**MADE["git"], "commit": "6" * 40}},
+            {"git": GIT | {"commit": "6" * 40}},
         )
     }
     assert len(marks) == 4
     assert WANTED.mark in marks
     assert origin(lane().recipe.image) == COMMIT[:12]
+    assert WANTED.made is not None
     assert f"cd '{WANTED.made.folder}'\nbin/spark build prepare\n" in texts(RENDERED)["image.sh"]
 
 
 def test_its_commit_is_a_pin_that_the_lock_answers():
-    short = lane(git={**MADE["git"], "commit": COMMIT[:8]})
+    short = lane(git=GIT | {"commit": COMMIT[:8]})
     assert unlocked_pins(short, Lock()) == ("image.made.git",)
     lock = Lock(git={"image.made.git": LockedGit(URL, COMMIT[:8], COMMIT)})
     assert unlocked_pins(short, lock) == ()
@@ -124,9 +126,13 @@ def test_what_was_made_is_right_only_with_labels_and_record():
 
 
 def test_an_image_that_was_finished_before_the_run_was_cut_short_is_only_named():
-    (make,) = judged(theirs=RIGHT).actions
-    assert make.steps == ()
-    assert len(judged(theirs=raw.image(labels={"tree.a": "9"})).actions[0].steps) == 2
+    def steps(theirs: Any) -> int:
+        (make,) = judged(theirs=theirs).actions
+        assert isinstance(make, MakeImage)
+        return len(make.steps)
+
+    assert steps(RIGHT) == 0
+    assert steps(raw.image(labels={"tree.a": "9"})) == 2
 
 
 def test_it_is_refused_beside_a_serving_lane_and_without_its_memory():
@@ -150,6 +156,13 @@ def test_a_damaged_record_is_none(content):
     assert judged(RIGHT, record=answer).reason.endswith("is not on record as made here")
 
 
+def words(verdict: Verdict) -> list[tuple[str, ...]]:
+    """What a purge runs, each as its words."""
+    runs = [action for action in verdict.actions if isinstance(action, Run)]
+    assert len(runs) == len(verdict.actions)
+    return [run.command.words for run in runs]
+
+
 def purged(theirs: Any, record: Any, clone: Any) -> Verdict:
     step = next(s for s in purge_steps(lane(), RENDERED, {}, ()) if s.name == "purge-made")
     asked = dict(zip(step.questions, (theirs, record, clone), strict=True))
@@ -158,13 +171,12 @@ def purged(theirs: Any, record: Any, clone: Any) -> Verdict:
 
 def test_a_purge_removes_what_making_it_left_and_a_name_only_of_the_recorded_image():
     there = (0, "directory|755|spark\nwritable\n", "")
-    words = [a.command.words for a in purged(RIGHT, recorded(), there).actions]
-    assert words == [
+    assert words(purged(RIGHT, recorded(), there)) == [
         ("docker", "image", "rm", "fork:r1"),
         ("rm", "-rf", "--", FOLDER, f"{FOLDER}.json"),
     ]
     other = purged(raw.image(layers=["x"]), recorded(), there)
-    assert [a.command.words[0] for a in other.actions] == ["rm"]
+    assert [each[0] for each in words(other)] == ["rm"]
     assert "fork:r1" not in other.destroys
     assert purged(RIGHT, NO_FILE, NO_FILE).state == "ok"
 

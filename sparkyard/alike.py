@@ -1,7 +1,8 @@
-"""What must be the same on all ranks of a service and is not, found in the lane as rendered. Pure.
+"""What must be the same on all ranks, or in several places, and is not; found in the lane as rendered. Pure.
 
 A recipe that gives ``differ`` for a service names there what may differ; everything else must be equal: words by their flag, variables and options
-by name, mounts by target. Where ``root`` and ``models`` of a node lie is the person's own affair, and no difference.
+by name, mounts by target. Where ``root`` and ``models`` of a node lie is the person's own affair, and no difference. What several services, or a
+variable and a word, must agree on is named by ``agree``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ def form_of(container: Container, files: tuple[RenderedFile, ...]) -> Form:
 
 
 def faults(lane: Lane, rendered: RenderedLane) -> Iterator[tuple[str, str]]:
-    """(key, message) of everything that differs between ranks and must not."""
+    """(key, message) of everything that differs between ranks or places and must not."""
+    yield from differences(lane, rendered)
+    yield from disagreements(lane, rendered)
+
+
+def differences(lane: Lane, rendered: RenderedLane) -> Iterator[tuple[str, str]]:
+    """(key, message) of what ranks of one service have otherwise and is not among its ``differ``."""
     for name, spec in lane.recipe.services.items():
         if spec.differ is None:
             continue
@@ -37,6 +44,36 @@ def faults(lane: Lane, rendered: RenderedLane) -> Iterator[tuple[str, str]]:
                 message = f"must be the same on all ranks: {told(lane, values, rendered.secrets)}"
                 advice = "make it so, or name it in `differ` if the ranks may have it otherwise"
                 yield f"services.{name}.{key}", f"{message}; {advice}"
+
+
+def disagreements(lane: Lane, rendered: RenderedLane) -> Iterator[tuple[str, str]]:
+    """(key, message) of what ``agree`` names and has several values, or stands nowhere."""
+    forms = [(c, form_of(c, rendered.files_of(c.node))) for c in rendered.containers if c.words]
+    for number, spec in enumerate(lane.recipe.agree):
+        values: dict[str, list[str]] = {}
+        for name in spec.names:
+            found = list(_places(name, forms))
+            if not found:
+                yield f"agree.{number}", f"{name} is no variable and no flag of any service"
+            for text, place in found:
+                values.setdefault(text, []).append(place)
+        if len(values) > 1:
+            told = "; ".join(
+                f"{mask(text, rendered.secrets) or 'no value'} at {', '.join(where)}"
+                for text, where in values.items()
+            )
+            yield (
+                f"agree.{number}",
+                f"{spec.what} must be the same wherever it stands ({spec.source}): {told}",
+            )
+
+
+def _places(name: str, forms: list[tuple[Container, Form]]) -> Iterator[tuple[str, str]]:
+    """(text, place) of each variable and each word of this name."""
+    for container, form in forms:
+        for part, texts in (("env", form.env), ("words", form.words)):
+            if name in texts:
+                yield texts[name], f"services.{container.service}.{part}.{name} (rank {container.rank})"
 
 
 def placed(form: Form, node: Node) -> Form:

@@ -6,13 +6,13 @@ Sizes are bytes, times are seconds.
 
 from __future__ import annotations
 
-import ast
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from sparkyard.recipe_base import Bytes, GitSpec, Name, Part, Seconds, Source, Template, Who
 from sparkyard.recipe_container import (
+    AgreeSpec,
     ContainerSpec,
     GateSpec,
     HostSpec,
@@ -24,10 +24,12 @@ from sparkyard.recipe_container import (
     SaysSpec,
     ServiceSpec,
 )
+from sparkyard.recipe_image import BuildSpec, ImageSpec, MadeSpec, PullSpec
+from sparkyard.recipe_patch import EditSpec, PatchSpec, PythonEdit
 from sparkyard.recipe_published import DifferenceSpec, ProfileSpec, PublishedSpec
 
 __all__ = [
-    "BuildSpec", "CheckSpec", "CheckpointSpec", "ContainerSpec", "DifferenceSpec", "EditSpec", "ExpectSpec", "ExpectedFigure",
+    "AgreeSpec", "BuildSpec", "CheckSpec", "CheckpointSpec", "ContainerSpec", "DifferenceSpec", "EditSpec", "ExpectSpec", "ExpectedFigure",
     "FileSpec", "GateSpec", "GitSpec", "HostSpec", "ImageSpec", "JobSpec", "KeptSpec", "LimitsSpec", "LogCheck", "MadeSpec",
     "MountSpec", "NodesSpec", "OutputSpec", "Part", "PatchSpec", "ProfileSpec", "PublishedSpec", "PullSpec", "PythonEdit",
     "ReadySpec", "Recipe", "RoomSpec", "RuleSpec", "SaysSpec", "ScriptContainer", "ScriptsSpec", "ServiceSpec", "Setting",
@@ -66,67 +68,6 @@ class CheckpointSpec(Part):
     when: str = ""
 
 
-class PythonEdit(Part):
-    """Keywords added to one call of a Python text, by its syntax: comments and everything else stay byte for byte.
-
-    Attributes:
-        call: the name of what is called (``SamplingDefaults``); ``argument`` the keyword whose value the call must be, if given.
-        add: keyword → expression, as it is written.
-        names: names in the expressions that must come from where the called name comes from; imported beside it if they are not.
-        expects: keyword → value that the call must have before (others are refused).
-    """
-
-    call: str
-    add: dict[str, str]
-    argument: str = ""
-    names: list[str] = []
-    expects: dict[str, str | int | float | bool | None] = {}
-
-    @field_validator("add")
-    @classmethod
-    def _are_expressions(cls, add: dict[str, str]) -> dict[str, str]:
-        for keyword, text in add.items():
-            try:
-                ast.parse(text, mode="eval")
-            except (SyntaxError, ValueError) as error:
-                raise ValueError(f"{keyword} is no Python expression: {text}") from error
-        return add
-
-
-class EditSpec(Part):
-    """One edit of a fetched text: ``find`` must stand there exactly ``count`` times and becomes ``replace``, or a ``python`` edit."""
-
-    why: str
-    find: str = ""
-    replace: str = ""
-    count: Annotated[int, Field(ge=1)] = 1
-    python: PythonEdit | None = None
-
-    @model_validator(mode="after")
-    def _one_way(self) -> EditSpec:
-        if bool(self.find) == (self.python is not None):
-            raise ValueError("exactly one of `find` and `python` is needed")
-        return self
-
-
-class PatchSpec(Part):
-    """A text file that is fetched at a pin, edited, and placed on nodes: pristine, patched, or neither (then refused).
-
-    ``pristine`` and ``patched`` are the sha256 of the two states, empty until the first fetch locks them. Without ``edits`` the text
-    is placed as it is. ``md5`` is what somebody published of the pristine text: the whole md5, or its first 8 digits or more.
-    """
-
-    git: GitSpec
-    file: str
-    edits: list[EditSpec] = []
-    path: Template
-    source: Source
-    nodes: Who = "all"
-    pristine: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
-    patched: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
-    md5: Annotated[str, Field(pattern=r"^([0-9a-f]{8,32})?$")] = ""
-
-
 class ScriptContainer(Part):
     """A container that a kit's own scripts start: known by its exact name, on the chosen nodes."""
 
@@ -147,55 +88,6 @@ class ScriptsSpec(Part):
     containers: list[ScriptContainer]
     env_path: str = ".env"
     exceptions: list[str] = []
-
-
-class BuildSpec(Part):
-    """An image built on the head. ``dockerfile`` and ``context`` are relative to the recipe's folder. ``base`` becomes the build argument BASE; ``memory`` is what the build needs free.
-    Each entry of ``git`` is checked out at its commit into a folder of that name in the context."""
-
-    base: Template
-    dockerfile: str = "Dockerfile"
-    context: str = "."
-    args: dict[str, Template] = {}
-    memory: Bytes = 0
-    git: dict[Name, GitSpec] = {}
-
-
-class PullSpec(Part):
-    """An image pulled by digest."""
-
-    repository: Template
-    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-
-
-class MadeSpec(Part):
-    """An image that a project's own scripts make, on the head, in a clone of ``git`` at its commit: ``steps`` are run there in order.
-
-    ``reference`` is the tag that they leave; ``labels`` is what the image must then say of itself, on every node.
-    """
-
-    git: GitSpec
-    steps: list[list[Template]]
-    reference: Template
-    labels: dict[str, str] = {}
-    memory: Bytes = 0
-
-
-class ImageSpec(Part):
-    """The engine image: built, pulled or made by scripts on the head, then shipped to the workers when their layers differ."""
-
-    name: str
-    source: Source
-    build: BuildSpec | None = None
-    pull: PullSpec | None = None
-    made: MadeSpec | None = None
-    bytes: Bytes | None = None
-
-    @model_validator(mode="after")
-    def _one_way(self) -> ImageSpec:
-        if sum(way is not None for way in (self.build, self.pull, self.made)) != 1:
-            raise ValueError("exactly one of `build`, `pull` and `made` is needed")
-        return self
 
 
 class FileSpec(Part):
@@ -329,6 +221,7 @@ class Recipe(Part):
     stop: StopSpec
     services: dict[Name, ServiceSpec] = {}
     jobs: dict[Name, JobSpec] = {}
+    agree: list[AgreeSpec] = []
     stages: list[Name] = []
     host: list[HostSpec] = []
     profiles: dict[Name, ProfileSpec] = {}

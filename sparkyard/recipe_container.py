@@ -81,6 +81,14 @@ class ServiceSpec(ContainerSpec):
     log: list[LogCheck] = []
 
 
+class AgreeSpec(Part):
+    """Variables, and words by their flag, that must have one value wherever they stand: in every service, on every rank."""
+
+    what: str
+    names: Annotated[list[str], Field(min_length=1)]
+    source: str
+
+
 class OutputSpec(Part):
     """A file that a job leaves on each of its nodes: absolute, of exactly ``bytes`` or of ``at_least`` so many (numbers or templates).
 

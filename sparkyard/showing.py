@@ -16,7 +16,7 @@ from sparkyard.lock import Lock
 from sparkyard.model import Lane, Value
 from sparkyard.pins import git_specs
 from sparkyard.provenance import Pinned
-from sparkyard.recipe import CheckpointSpec, GitSpec, PatchSpec, Source
+from sparkyard.recipe import AgreeSpec, CheckpointSpec, GitSpec, PatchSpec, Source
 from sparkyard.rendered import RenderedLane
 from sparkyard.reporting.amounts import size
 
@@ -247,6 +247,12 @@ def _exceptions(lane: Lane) -> Iterator[Row]:
 def _rules(lane: Lane) -> Iterator[Row]:
     for rule in lane.recipe.rules:
         yield {"name": rule.must, "about": rule.source}
+    for spec in lane.recipe.agree:
+        yield {"name": _agreed(spec), "about": spec.source}
+
+
+def _agreed(spec: AgreeSpec) -> str:
+    return f"{spec.what}, everywhere the same: {', '.join(spec.names)}"
 
 
 def _figures(lane: Lane) -> Section:
@@ -271,7 +277,9 @@ def _published(lane: Lane, lock: Lock) -> Iterator[Section]:
 
 
 def _demands(lane: Lane) -> Iterator[tuple[str, str, str]]:
-    """(key, value, where it comes from) of what hosts must be and logs must say."""
+    """(key, value, where it comes from) of what must agree, what hosts must be and logs must say."""
+    for number, agreed in enumerate(lane.recipe.agree):
+        yield f"agree.{number}", _agreed(agreed), agreed.source
     for number, spec in enumerate(lane.recipe.host):
         yield f"host.{number}", f"{spec.what}: {spec.must}", spec.source
     for name, service in lane.recipe.services.items():

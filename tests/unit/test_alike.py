@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from sparkyard import load
 from sparkyard.errors import ConfigError
 from sparkyard.render import render_lane
 from tests.unit import sample
+from tests.unit.test_docs import ROOT
 
 DIFFER = ["NCCL_IB_HCA", "GLOO_SOCKET_IFNAME", "MASTER", "RANK", "--headless"]
 """What does differ in the tiny lane."""
@@ -80,10 +83,96 @@ def test_where_a_node_keeps_its_files_is_no_difference():
     render_lane(lane, {})
 
 
+# what several services must agree on
+
+
+def agreeing(*names: str, **follower: Any) -> dict[str, Any]:
+    """The tiny recipe with a second service on the workers, and names that must agree."""
+    data = sample.recipe_data()
+    data["services"]["engine"] |= {
+        "nodes": "head",
+        "env": {"WINDOW": "64"},
+        "words": ["serve", "--streams=4"],
+    }
+    data["services"]["follower"] = {"nodes": "workers", "env": {}, "words": []} | follower
+    data["agree"] = [{"what": "the window", "names": list(names), "source": "its README"}]
+    return data
+
+
+def test_what_must_agree_is_compared_over_services_ranks_variables_and_words():
+    data = agreeing("WINDOW", "--pool", env={"WINDOW": "64"}, words=["follow", "--pool", "64"])
+    render_lane(sample.lane(3, data), {})
+    data["services"]["follower"]["words"][2] = "{{ 64 if rank == 1 else 65 }}"
+    with pytest.raises(ConfigError) as failure:
+        render_lane(sample.lane(3, data), {})
+    (fault,) = failure.value.faults
+    assert (fault.key, fault.message) == (
+        "agree.0",
+        (
+            "the window must be the same wherever it stands (its README): 64 at services.engine.env.WINDOW (rank 0), "
+            "services.follower.env.WINDOW (rank 1), services.follower.env.WINDOW (rank 2), services.follower.words.--pool (rank 1); "
+            "65 at services.follower.words.--pool (rank 2)"
+        ),
+    )
+
+
+def test_a_name_that_stands_nowhere_is_a_fault_of_the_recipe():
+    with pytest.raises(ConfigError, match=r"agree\.0: --poool is no variable and no flag of any service"):
+        render_lane(sample.lane(2, agreeing("WINDOW", "--poool")), {})
+
+
 def test_without_differ_nothing_is_compared():
     data = sample.recipe_data()
     data["services"]["engine"]["words"] = ["{{ rank }}"]
     render_lane(sample.lane(2, data), {})
+
+
+# the lanes of four Sparks
+
+
+@pytest.mark.parametrize("name", ["A4", "B", "C", "D", "boot10"])
+def test_one_changed_variable_on_one_rank_is_refused_in_every_lane_of_four(name):
+    """Every variable of every service that has several ranks, changed on rank 2 alone, unless it is among those that may differ."""
+    recipes = dict(load.find_recipes(ROOT, []))
+    lane = load.load_all(ROOT / "inventory/four-spark", recipes, name, environ={}, sets=[])
+    services, wanted = {}, set()
+    for service, spec in lane.recipe.services.items():
+        if spec.nodes == "head":
+            services[service] = spec
+            continue
+        assert spec.differ is not None, service
+        changed = {key: f"{text}{{% if rank == 2 %}}x{{% endif %}}" for key, text in spec.env.items()}
+        words = [*spec.words, "--one-more={{ rank // 2 }}"]
+        services[service] = spec.model_copy(update={"env": changed, "words": words})
+        wanted |= {f"services.{service}.env.{key}" for key in spec.env if key not in spec.differ}
+        wanted.add(f"services.{service}.words.--one-more")
+    recipe = lane.recipe.model_copy(update={"services": services})
+    with pytest.raises(ConfigError) as failure:
+        render_lane(replace(lane, recipe=recipe), {})
+    found = {fault.key for fault in failure.value.faults if "must be the same on all ranks" in fault.message}
+    assert wanted <= found
+
+
+@pytest.mark.parametrize(
+    ("old", "key"),
+    [
+        ("TF_DS_WINDOW", "agree.0"),
+        ("TF_DS_STREAMS", "agree.1"),
+        ("TF_DS_ROUND_ROWS", "agree.2"),
+        ("TF_DS_ROUND_MS", "agree.3"),
+    ],
+)
+def test_the_head_of_a4_agrees_with_its_followers(old, key):
+    recipes = dict(load.find_recipes(ROOT, []))
+    lane = load.load_all(ROOT / "inventory/four-spark", recipes, "A4", environ={}, sets=[])
+    server = lane.recipe.services["server"]
+    other = server.model_copy(update={"env": {**server.env, old: "7"}})
+    recipe = lane.recipe.model_copy(update={"services": {**lane.recipe.services, "server": other}})
+    with pytest.raises(ConfigError) as failure:
+        render_lane(replace(lane, recipe=recipe), {})
+    told = {fault.key: fault.message for fault in failure.value.faults}
+    assert f"7 at services.server.env.{old} (rank 0)" in told[key]
+    assert sum(name.startswith("agree.") for name in told) == 1
 
 
 # ports

@@ -330,6 +330,15 @@ def test_a_lane_of_four_needs_four(tmp_path):
 # --- the image -------------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_published_as_missing_is_asked_for_in_full():
+    """A request without a body would be refused by every engine, and look like the published gap."""
+    gaps = {check.path: check.body for check in rendered().checks if check.not_supported}
+    assert gaps.keys() == {"/v1/chat/completions", "/tokenize"}
+    assert gaps["/tokenize"]["prompt"]
+    assert gaps["/v1/chat/completions"]["response_format"]["json_schema"]["strict"] is True
+    assert {body["model"] for body in gaps.values()} == {"deepseek-v4.1-flash-flare"}
+
+
 def test_the_image_is_built_as_published():
     text = (RECIPE / "image/Dockerfile").read_text()
     build = lane().recipe.image.build

@@ -14,6 +14,16 @@ from sparkyard.recipe import Recipe
 RECIPES = Path(__file__).parent.parent / "data" / "recipes"
 HOME = "<discovered: home>"
 COMMIT = "1" * 40
+ENGRAM_CONFIG = {
+    "text_config": {
+        "engram_layer_ids": [1, 14],
+        "engram_vocab_size": 16_000_000,
+        "engram_max_ngram_size": 4,
+        "engram_n_heads": 8,
+        "engram_num_embeddings": [384_006_168, 384_016_682],
+    }
+}
+"""What counts of the model's config.json for its Engram tables."""
 
 
 def node(rank: int, **changes: Any) -> Node:

@@ -14,13 +14,7 @@ from sparkyard.render import render_lane
 from sparkyard.unlocked import NotLocked, Unlocked
 from tests.unit import sample
 
-RELEASE = {
-    "engram_layer_ids": [1, 14],
-    "engram_vocab_size": 16_000_000,
-    "engram_max_ngram_size": 4,
-    "engram_n_heads": 8,
-    "engram_num_embeddings": [384_006_168, 384_016_682],
-}
+RELEASE = sample.ENGRAM_CONFIG["text_config"]
 """Of deepseek-ai/DeepSeek-V4.1-Flash, below ``text_config``."""
 FILES = (
     RemoteFile("config.json", 20, blob="b" * 40),

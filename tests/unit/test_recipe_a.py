@@ -13,6 +13,7 @@ from sparkyard.load import find_recipes, load_all
 from sparkyard.model import Lane, Manifest, RemoteFile
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
+from tests.unit.words import flag
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITS = {
@@ -49,10 +50,6 @@ def parts(container: Any) -> tuple[dict[str, str], list[str], list[str], list[st
             mounts.append(value)
     options = before[before.index("--init") : before.index("--env")]
     return env, mounts, options, behind
-
-
-def flag(words: list[str], name: str) -> str | None:
-    return words[words.index(name) + 1] if name in words else None
 
 
 def test_the_published_values():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,6 +10,7 @@ from sparkyard.errors import ConfigError
 from sparkyard.load import find_recipes, load_all
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
+from tests.unit.words import behind, env, flag, mounts
 
 ROOT = Path(__file__).resolve().parents[2]
 KIT = "c" * 40
@@ -56,25 +55,6 @@ def refused(inventory: Path, *sets: str) -> str:
     with pytest.raises(ConfigError) as caught:
         rendered(inventory, *sets)
     return "\n".join(str(fault) for fault in caught.value.faults)
-
-
-def behind(container: Any) -> list[str]:
-    words = list(container.words)
-    return words[words.index(container.image) + 1 :]
-
-
-def env(container: Any) -> dict[str, str]:
-    before = container.words[: container.words.index(container.image)]
-    return dict(value.split("=", 1) for word, value in pairwise(before) if word == "--env")
-
-
-def mounts(container: Any) -> dict[str, str]:
-    found = [value for word, value in pairwise(container.words) if word == "--mount"]
-    return {mount.partition("target=")[2].partition(",")[0]: mount for mount in found}
-
-
-def flag(words: list[str], name: str) -> str | None:
-    return words[words.index(name) + 1] if name in words else None
 
 
 def test_the_head_serves_and_three_follow_it(cabled):

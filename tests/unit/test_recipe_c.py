@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from sparkyard.load import find_recipes, load_all
 from sparkyard.model import Lane
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
+from tests.unit.words import flag
 
 ROOT = Path(__file__).resolve().parents[2]
 RING, SWITCH = "four-spark-ring", "four-spark"
@@ -60,10 +60,6 @@ def ranks(
     *sets: str, inventory: str | Path = SWITCH
 ) -> list[tuple[dict[str, str], list[str], list[str], list[str]]]:
     return [parts(container) for container in rendered(*sets, inventory=inventory).containers]
-
-
-def flag(words: Sequence[str], name: str) -> str | None:
-    return words[words.index(name) + 1] if name in words else None
 
 
 # published

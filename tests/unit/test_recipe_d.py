@@ -19,6 +19,7 @@ from sparkyard.normal_form import of_run
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
 from sparkyard.rendered_job import RenderedJob
+from tests.unit.words import behind
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "recipes" / "d-flare"
@@ -46,11 +47,6 @@ def rendered(*sets: str) -> RenderedLane:
 
 def job(made: RenderedLane, name: str) -> RenderedJob:
     return next(each for each in made.jobs if each.name == name)
-
-
-def behind(container: Any) -> list[str]:
-    """The words behind the image."""
-    return list(container.words[container.words.index(container.image) + 1 :])
 
 
 def service(made: RenderedLane, name: str) -> list[Any]:

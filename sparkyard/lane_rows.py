@@ -5,13 +5,11 @@ Sizes are bytes. A part that could not be learned says so in words, and is never
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkyard.choosing import Choosing
 from sparkyard.errors import CouldNotCheck, SparkyardError
 from sparkyard.facts import CONTAINERS, containers, image, image_question
 from sparkyard.job_facts import job_question
@@ -30,6 +28,10 @@ Told = Mapping[str, Answers | SparkyardError]
 """Node → what it said, or why it said nothing; a node that was not asked is not there."""
 Row = dict[str, Any]
 NOT_ASKED = "not asked"
+YES = "yes"
+AS_KNOWN = "yes, as far as is known"
+"""Nothing is against the lane, but a node was not asked, or the size of a part is not known before ``lock`` or ``build``."""
+NOTHING_THERE = "nothing to download"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,17 @@ def lane_row(candidate: Candidate, told: Told) -> Row:
         "title": recipe.title,
         "ranks": ranks,
         "fabric": fabric(candidate),
-        "possible": candidate.fault or "; ".join(short) or "yes",
+        "possible": candidate.fault or "; ".join(short) or (AS_KNOWN if any(map(_open, nodes)) else YES),
         "here": here(candidate, nodes),
         "nodes": [node.name for node in candidate.nodes],
     }
+
+
+def _open(row: Row) -> bool:
+    """Whether something of a node is not known that could be against the lane: what is there already needs no size."""
+    there = {"image"} if row["built"] == "yes" else set()
+    there |= {f"job {name}" for name, state in row["jobs"].items() if state == "sealed"}
+    return row["state"] != "asked" or bool(set(row["unknown"]) - there)
 
 
 def fabric(candidate: Candidate) -> str:
@@ -137,10 +146,11 @@ def here(candidate: Candidate, nodes: Sequence[Row]) -> str:
 
 
 def _part(name: str, nodes: Sequence[Row]) -> str:
-    count = sum(row[name] == "yes" for row in nodes)
-    if count == len(nodes):
-        return name
-    return f"{name} on {count} of {len(nodes)}" if count else ""
+    wanted = [row for row in nodes if row[name] != NOTHING_THERE]
+    count = sum(row[name] == "yes" for row in wanted)
+    if not count or count == len(wanted):
+        return name if count else ""
+    return f"{name} on {count} of {len(wanted)}"
 
 
 def _job(name: str, nodes: Sequence[Row]) -> str:
@@ -204,13 +214,9 @@ def needed(candidate: Candidate, node: Node) -> Needs:
     found["image"] = lane.recipe.image.bytes
     found |= {f"kept {kept.name}": kept.size for kept in rendered.kept.get(node.name, ())}
     counted = [PurePosixPath(kept.path) for kept in rendered.kept.get(node.name, ())]
-    found |= {
-        f"job {job.name}": sum(
-            room.size for room in job.room_of(node.name) if not _within(room.path, counted)
-        )
-        for job in rendered.jobs
-        if node.name in job.nodes
-    }
+    for job in (one for one in rendered.jobs if node.name in one.nodes):
+        rooms = [room.size for room in job.room_of(node.name) if not _within(room.path, counted)]
+        found[f"job {job.name}"] = None if None in rooms else sum(size for size in rooms if size)
     found["beside them"] = lane.recipe.limits.disk
     known = {name: count for name, count in found.items() if count is not None}
     return Needs(known, tuple(name for name, count in found.items() if count is None))
@@ -269,7 +275,7 @@ def _there(candidate: Candidate, node: Node, answers: Answers) -> Row:
     }
     some = f"{len(whole)} of {len(wanted)} checkpoints" if whole else "no"
     return {
-        "downloaded": "yes" if len(whole) == len(wanted) else some,
+        "downloaded": NOTHING_THERE if not wanted else "yes" if len(whole) == len(wanted) else some,
         "whole": whole,
         "built": "yes" if built else "no",
         "jobs": jobs,
@@ -304,34 +310,3 @@ def _room(candidate: Candidate, node: Node, answers: Answers, needs: Needs, foun
     coming[disk.fs] += sum(needs.known[name] for name in unlisted)
     short = [f"{size(count - free[fs])} of disk lack" for fs, count in coming.items() if count > free[fs]]
     return f"{size(sum(coming.values()))} to come, {size(sum(free.values()))} free", "; ".join(short)
-
-
-# --- figures and answers --------------------------------------------------------------------------------------------------
-
-
-def figure_rows(candidates: Sequence[Candidate], choosing: Choosing) -> Iterator[Row]:
-    """The published figures of all lanes, those of one measure together."""
-    for measure in choosing.measures:
-        for candidate in candidates:
-            for one in candidate.recipe.expect:
-                if re.search(measure.what, one.what):
-                    yield {
-                        "figure": measure.name,
-                        "lane": candidate.name,
-                        "value": f"{one.value} ({one.what})" if one.what != measure.name else one.value,
-                        "conditions": one.conditions,
-                        "from": one.source,
-                    }
-
-
-def answer_rows(candidates: Sequence[Candidate], choosing: Choosing) -> Iterator[Row]:
-    """Which lane for whom, and which of those can run on this inventory."""
-    possible = [candidate.name for candidate in candidates if not candidate.fault]
-    for answer in choosing.answers:
-        yield {
-            "if you mostly": answer.when,
-            "run": answer.run,
-            "why": answer.why,
-            "possible here": [name for name in answer.run if name in possible] or "none",
-            "from": choosing.cited(answer.source),
-        }

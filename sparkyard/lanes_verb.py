@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from sparkyard import choosing, lane_rows, load
+from sparkyard import choosing, lane_answers, lane_rows, load
 from sparkyard.asking import ask_all
 from sparkyard.errors import ConfigError, SparkyardError, UsageError
 from sparkyard.events import Event
@@ -34,19 +35,17 @@ def lanes(line: Line) -> None:
     found = [c for c in everything if named or line.inventory.lab or not of_the_lab(c.recipe)]
     told = {} if line.options.check else _ask(line, found)
     _heading(line, "lanes")
-    for each in found:
-        line.emit(finding("lanes", lane_rows.lane_row(each, told)))
-    for name, error in faults.items():
-        row = {
-            "lane": name,
-            "possible": f"its recipe has {len(error.faults)} faults, the first: {_first(error)}",
-        }
+    rows = [lane_rows.lane_row(each, told) for each in found]
+    for row in rows:
         line.emit(finding("lanes", row))
+    for name, error in faults.items():
+        broken = f"its recipe has {len(error.faults)} fault{'' if len(error.faults) == 1 else 's'}, the first: {_first(error)}"
+        line.emit(finding("lanes", {"lane": name, "possible": broken}))
     _heading(line, "on each node")
     for each in (one for one in found if one.rendered is not None):
         for node in each.nodes:
             line.emit(finding("lanes-nodes", lane_rows.node_row(each, node, told)))
-    _compare(line, found)
+    _compare(line, found, {str(row["lane"]): str(row["possible"]) for row in rows})
 
 
 def candidate(line: Line, name: str, folder: Path, faults: dict[str, ConfigError]) -> Candidate | None:
@@ -101,16 +100,16 @@ def _ask(line: Line, found: list[Candidate]) -> Told:
     return told
 
 
-def _compare(line: Line, found: list[Candidate]) -> None:
+def _compare(line: Line, found: list[Candidate], possible: Mapping[str, str]) -> None:
     """The published figures side by side, and which lane for whom."""
     known = choosing.read(_file(line))
     if known is None:
         return
     _heading(line, "published figures (not measured here)")
-    for row in lane_rows.figure_rows(found, known):
+    for row in lane_answers.figure_rows(found, known):
         line.emit(finding("lanes-figures", row))
     _heading(line, "which should you run?")
-    for row in lane_rows.answer_rows(found, known):
+    for row in lane_answers.answer_rows(possible, known):
         line.emit(finding("lanes-answers", row))
     for caveat in known.caveats:
         line.say(f"{caveat.text} ({known.cited(caveat.source)})", caveat=caveat.text)

@@ -41,11 +41,12 @@ def diff(line: Line, other: str) -> None:
     name, profile = comparing.named(other)
     one = _side(line, line.lane)
     beside = _side(line, line.lane_named(name, [f"profile={profile}"] if profile else []))
-    _heading(line, f"lane: {one.name}; with: {beside.name}")
+    _heading(line, f"{one.name} beside {beside.name}")
+    headings = {"lane": one.name, "with": beside.name}
     for section in comparing.sections(one, beside):
         _heading(line, section.title)
         for row in section.rows:
-            line.emit(finding(section.table, {"section": section.title, **row}))
+            line.emit(finding(section.table, {"section": section.title, "headings": headings, **row}))
 
 
 def _side(line: Line, lane: Lane) -> comparing.Side:

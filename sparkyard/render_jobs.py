@@ -160,7 +160,7 @@ class JobRendering:
             for part in self.on(parts, room.nodes):
                 path = self.ranks.path(f"{key}.room.{n}.path", room.path, part.rank)
                 size = self.size(f"{key}.room.{n}.bytes", room.bytes, part)
-                found.append(RenderedRoom(part.rank.node.name, path, size or 0))
+                found.append(RenderedRoom(part.rank.node.name, path, size))
         return found
 
     def size(self, key: str, source: str | None, part: _Part) -> int | None:

@@ -35,11 +35,11 @@ class RenderedOutput:
 
 @dataclass(frozen=True, slots=True)
 class RenderedRoom:
-    """Free bytes that a job needs on the filesystem of ``path`` on a node."""
+    """Free bytes that a job needs on the filesystem of ``path`` on a node; None where the lock must tell it first."""
 
     node: str
     path: str
-    size: int
+    size: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,8 @@ def rows(rendered: RenderedLane) -> Iterator[Row]:
         value = f"in {job.at} on {', '.join(job.nodes)}: {_leaves(job)}"
         yield {"name": job.name, "value": value, "about": f"{job.about}; {'; '.join(_needs(job))}"}
     for node in dict.fromkeys(room.node for job in rendered.jobs for room in job.room):
-        wanted = sum(room.size for job in rendered.jobs for room in job.room_of(node))
-        yield {
-            "name": node,
-            "value": f"{size(wanted)} ({wanted:,} bytes)",
-            "about": "room that its jobs need",
-        }
+        wanted = [room.size for job in rendered.jobs for room in job.room_of(node)]
+        yield {"name": node, "value": _added(wanted), "about": "room that its jobs need"}
 
 
 def _leaves(job: RenderedJob) -> str:
@@ -39,6 +35,15 @@ def _together(outputs: tuple[RenderedOutput, ...]) -> str:
     if any(output.size is None and not output.at_least for output in outputs):
         return "of a size that is not locked yet"
     least = any(output.size is None for output in outputs)
+    return f"{'at least ' if least else ''}{size(known)} ({known:,} bytes)"
+
+
+def _added(sizes: list[int | None]) -> str:
+    """Bytes together. What the lock must tell first is never counted as nothing without a word."""
+    known = sum(each for each in sizes if each is not None)
+    least = None in sizes
+    if least and not known:
+        return "not locked yet"
     return f"{'at least ' if least else ''}{size(known)} ({known:,} bytes)"
 
 

@@ -35,7 +35,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "init": ("file", "result"),
     "lab": ("node", "address", "link", "state"),
 }
-"""The columns of each table: keys of its rows, and also their headings. Further keys of a row are for ``--json`` only."""
+"""The columns of each table: keys of its rows, and also their headings, unless the first row has better ones in ``headings``.
+Further keys of a row are for ``--json`` only."""
 
 GAP = "  "
 NARROWEST = 6
@@ -93,7 +94,11 @@ def folded(table: str, rows: Iterable[Row], width: int) -> list[str]:
     """The rows as lines of text below a heading; a long value goes on below itself. Columns without any value are left out."""
     rows = list(rows)
     columns = [key for key in TABLES[table] if any(cell(row.get(key)) for row in rows)] or list(TABLES[table])
-    texts = [[*columns], *([cell(row.get(key)) for key in columns] for row in rows)]
+    headings: Mapping[str, str] = rows[0].get("headings", {}) if rows else {}
+    texts = [
+        [headings.get(key, key) for key in columns],
+        *([cell(row.get(key)) for key in columns] for row in rows),
+    ]
     wide = widths(texts, width)
     return [line for text in texts for line in lines_of_row(text, wide)]
 

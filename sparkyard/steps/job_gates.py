@@ -84,7 +84,7 @@ def _room(job: RenderedJob, answers: Answers, fact: JobFact) -> Verdict | None:
     }
     for room in job.room_of(answers.node):
         fs = disks[room.path].fs
-        wanted[fs] = wanted.get(fs, 0) + room.size
+        wanted[fs] = wanted.get(fs, 0) + (room.size or 0)
     for disk in disks.values():
         held = sum(made.allocated for made in fact.made.values() if made.fs == disk.fs)
         if disk.available + held < wanted[disk.fs]:

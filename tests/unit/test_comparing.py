@@ -133,7 +133,8 @@ def typed(*line: str) -> subprocess.CompletedProcess[str]:
 def test_two_real_lanes_are_compared_without_any_program_of_a_node():
     done = typed("--with=kit")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "lane: A; with: kit" in done.stdout
+    assert "A beside kit" in done.stdout
+    assert any(line.split() == ["what", "A", "kit"] for line in done.stdout.splitlines())
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 

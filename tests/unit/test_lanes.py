@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from sparkyard import choosing, lane_rows, load
 from sparkyard.errors import ConfigError, SparkyardError, Unreachable
 from sparkyard.facts import CONTAINERS, image_question
+from sparkyard.lane_answers import answer_rows
 from sparkyard.lane_rows import Candidate
 from sparkyard.model import Manifest, RemoteFile
 from sparkyard.plan import Answers, Question
@@ -122,6 +124,35 @@ def test_a_size_that_nobody_knows_is_said():
     assert lane_rows.node_row(unknown, HEAD, {})["disk"] == "1.1 GB needed, and image, of unknown size"
 
 
+def test_yes_without_a_condition_only_when_every_node_was_asked_and_every_size_is_known_or_there():
+    both = {"spark-1": answers(), "spark-2": answers(node=raw.WORKER)}
+    assert lane_rows.lane_row(ONE, both)["possible"] == "yes"
+    assert lane_rows.lane_row(ONE, {"spark-1": both["spark-1"]})["possible"] == "yes, as far as is known"
+    unknown = candidate(image=sample.recipe_data()["image"])
+    assert lane_rows.lane_row(unknown, both)["possible"] == "yes, as far as is known"
+    built = {"spark-1": answers(BUILT), "spark-2": answers(BUILT, node=raw.WORKER)}
+    assert lane_rows.lane_row(unknown, built)["possible"] == "yes"
+
+
+def test_a_node_that_gets_no_checkpoint_is_not_counted_as_downloaded():
+    assert ONE.lane is not None
+    on_head = {name: spec.model_copy(update={"nodes": "head"}) for name, spec in ONE.lane.checkpoints.items()}
+    recipe = ONE.recipe.model_copy(update={"checkpoints": on_head})
+    headed = replace(ONE, recipe=recipe, lane=replace(ONE.lane, recipe=recipe))
+    worker = answers(node=raw.WORKER)
+    nothing = {"spark-1": answers(), "spark-2": worker}
+    assert lane_rows.lane_row(headed, nothing)["here"] == "nothing yet"
+    assert lane_rows.node_row(headed, headed.nodes[1], nothing)["there"] == "nothing"
+    done = {"spark-1": answers(files=["config.json"]), "spark-2": worker}
+    assert lane_rows.lane_row(headed, done)["here"] == "downloaded"
+
+
+def test_a_job_whose_room_is_not_locked_yet_is_of_unknown_size():
+    lane = load.load_all(ROOT / "inventory/four-spark", load.find_recipes(ROOT, []), "B", environ={}, sets=[])
+    sglang = Candidate("B", lane.recipe, "", lane, render_lane(lane, {}), {})
+    assert "job pack" in lane_rows.needed(sglang, lane.nodes[0]).unknown
+
+
 # --- the file of answers --------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +204,17 @@ def test_a_fault_in_the_file_is_named(tmp_path, old, new, words):
     assert words in str(refused.value)
 
 
+def test_only_lanes_that_were_looked_at_are_said_to_be_possible_or_not():
+    """With ``--lane`` nothing is known of the others; and a lane without room is no answer."""
+    rows = {row["if you mostly"]: row for row in answer_rows({"B": "yes"}, KNOWN)}
+    assert all("B" in row["run"] for row in rows.values())
+    assert {str(row["possible here"]) for row in rows.values()} == {"['B']"}
+    lacking = {"B": "spark-1: 5 GB of disk lack", "C": "yes, as far as is known"}
+    told = {tuple(row["run"]): row["possible here"] for row in answer_rows(lacking, KNOWN)}
+    assert (told["C", "B"], told["B",], told["C",]) == (["C"], "none", ["C"])
+    assert {str(row["possible here"]) for row in answer_rows({"B": "no"}, KNOWN)} == {"none", "not B"}
+
+
 def test_no_file_is_no_fault(tmp_path):
     assert choosing.read(tmp_path / "none.yml") is None
 
@@ -199,7 +241,7 @@ def test_rows_for_machines():
     done = typed("--inventory=two-spark", "--json")
     rows = [json.loads(line)["data"] for line in done.stdout.splitlines()]
     lanes = {row["lane"]: row for row in rows if row.get("table") == "lanes"}
-    assert (lanes["A"]["possible"], lanes["A"]["here"]) == ("yes", "not asked")
+    assert (lanes["A"]["possible"], lanes["A"]["here"]) == ("yes, as far as is known", "not asked")
     assert lanes["C"]["possible"] == "needs 4 nodes, this inventory has 2"
     assert "lab" not in lanes
     nodes = [row for row in rows if row.get("table") == "lanes-nodes" and row["lane"] == "A"]
@@ -220,7 +262,7 @@ def test_a_recipe_with_faults_is_a_row_among_the_others():
     rows = [json.loads(line)["data"] for line in done.stdout.splitlines()]
     lanes = {row["lane"]: row for row in rows if row.get("table") == "lanes"}
     assert lanes["T"]["possible"].startswith("its recipe has ")
-    assert lanes["A"]["possible"] == "yes"
+    assert lanes["A"]["possible"] == "yes, as far as is known"
     alone = typed("--inventory=two-spark", "--lane=T", "--recipes=tests/data/recipes")
     assert alone.returncode == 2
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from sparkyard import provenance, showing
+from sparkyard import provenance, showing, showing_jobs
 from sparkyard.command import MASK
 from sparkyard.events import Event
 from sparkyard.load import find_recipes, load_all
@@ -21,6 +22,7 @@ from sparkyard.lock import Lock, Locked, LockedGit, LockedImage
 from sparkyard.model import Lane, Manifest, RemoteFile
 from sparkyard.recipe import PatchSpec
 from sparkyard.render import render_lane
+from sparkyard.rendered_job import RenderedRoom
 from sparkyard.reporting.human import HumanView
 from sparkyard.tables import finding
 
@@ -163,3 +165,23 @@ def test_parity_is_unproven_until_it_was_proven():
     one = Lane("A", changed, here.recipe_folder, here.inventory, here.nodes, here.settings)
     assert rows(shown(one), "chat template")["template"]["value"] == "parity unproven"
     assert rows(shown(one, parity="parity proven"), "chat template")["template"]["value"] == "parity proven"
+
+
+def test_room_that_the_lock_must_tell_first_is_not_shown_as_nothing():
+    """Lane B's packs are as large as the checkpoint's tables, which the lock knows."""
+    here = load_all(ROOT / "inventory" / "four-spark", find_recipes(ROOT, []), "B", environ={}, sets=[])
+    jobs = rows(shown(here), "jobs")
+    assert {jobs[node.name]["value"] for node in here.nodes} == {"not locked yet"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [((None, 7), "at least 7 B (7 bytes)"), ((3, 4), "7 B (7 bytes)"), ((None,), "not locked yet")],
+)
+def test_room_of_several_jobs(sizes, words):
+    here = load_all(ROOT / "inventory" / "four-spark", find_recipes(ROOT, []), "B", environ={}, sets=[])
+    made = render_lane(here, {})
+    room = tuple(RenderedRoom("spark-1", "/x", size) for size in sizes)
+    several = replace(made, jobs=(replace(made.jobs[0], room=room),))
+    told = {row["name"]: row["value"] for row in showing_jobs.rows(several)}
+    assert told["spark-1"] == words

@@ -11,6 +11,7 @@ from sparkyard.facts import FileFact, file, file_question
 from sparkyard.model import RenderedFile
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
+from sparkyard.system import SYSTEM
 
 
 def file_steps(rendered: RenderedLane) -> tuple[Step, ...]:
@@ -34,7 +35,8 @@ def _step(rendered: RenderedFile, secrets: tuple[str, ...]) -> Step:
         return _compare(rendered, file(answers, asked), content, answers, secrets)
 
     title = f"file {rendered.name}: write {rendered.path.rpartition('/')[2]}"
-    return Step("file", rendered.name, rendered.node, title, judge, (asked,))
+    told = (SYSTEM,) if set(MARK.findall(rendered.content + rendered.path)) - {"home"} else ()
+    return Step("file", rendered.name, rendered.node, title, judge, (asked, *told))
 
 
 def not_discovered(names: list[str], node: str) -> Verdict:

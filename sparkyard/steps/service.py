@@ -19,6 +19,7 @@ from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedGate, RenderedLane
 from sparkyard.steps import job
 from sparkyard.steps.files import not_discovered
+from sparkyard.system import SYSTEM
 
 OTHERS_GRACE = 60.0
 """Seconds between TERM and KILL for containers of another lane, whose recipe is not at hand."""
@@ -134,14 +135,24 @@ def _nodes_of(fact: ContainerFact) -> tuple[str, ...]:
 
 
 def _outdated_step(lane: Lane, wanted: Container, needs: Sequence[str]) -> Step:
-    """Stops a rank whose container is not what is wanted now: other settings, dead, or restarted by somebody."""
+    """Stops a rank whose container is not what is wanted now: other settings, dead, or restarted by somebody.
+
+    It asks for what is discovered too, whatever ``--only`` leaves of the preflight, and is blocked without it: nothing is
+    stopped on any node for a rank that cannot be started.
+    """
 
     def judge(answers: Answers) -> Verdict:
         fact = _find(answers, wanted)
         reason = unfit(fact, wanted) if fact else ""
-        if fact is None or not reason:
+        if fact is not None and not reason:
             return Verdict("ok", "nothing outdated runs here")
-        return _foreign(fact, lane.name, answers.node) or _stop(fact, wanted, lane, reason, answers.node)
+        if fact is not None and (foreign := _foreign(fact, lane.name, answers.node)):
+            return foreign
+        if unknown := _unknown(Command(wanted.words).filled(answers.discovered)):
+            return not_discovered(unknown, answers.node)
+        if fact is None:
+            return Verdict("ok", "nothing outdated runs here")
+        return _stop(fact, wanted, lane, reason, answers.node)
 
     def again(answers: Answers) -> Judge:
         seen = _find(answers, wanted)
@@ -162,7 +173,7 @@ def _outdated_step(lane: Lane, wanted: Container, needs: Sequence[str]) -> Step:
         wanted.node,
         title,
         judge,
-        (CONTAINERS,),
+        (CONTAINERS, SYSTEM),
         tuple(needs),
         together=lane.name,
         again=again,
@@ -234,8 +245,7 @@ def _start_step(lane: Lane, rendered: RenderedLane, wanted: Container, needs: Se
                 f"the commit of checkpoint {', '.join(rendered.unlocked)} is not known yet",
                 next_step=f"invoke lock --lane={lane.name}",
             )
-        unknown = sorted({name for word in command.words for name in MARK.findall(word)})
-        if unknown:
+        if unknown := _unknown(command):
             return not_discovered(unknown, answers.node)
         stop = (StopContainer(wanted.name, lane.recipe.stop.grace),) if fact else ()
         missing = [q.arguments[0] for q in folders if folder(answers, q).kind == "missing"]
@@ -248,6 +258,11 @@ def _start_step(lane: Lane, rendered: RenderedLane, wanted: Container, needs: Se
     return Step(
         "service", wanted.service, wanted.node, title, judge, questions, tuple(needs), together=lane.name
     )
+
+
+def _unknown(command: Command) -> list[str]:
+    """What should have been discovered on the node, and was not."""
+    return sorted({name for word in command.words for name in MARK.findall(word)})
 
 
 def _make_folder(path: str) -> Run:

@@ -12,6 +12,7 @@ from sparkyard.actions import Run, StartContainer, StopContainer, WaitReady
 from sparkyard.plan import Answers, Plan, Step, Verdict, joined
 from sparkyard.render import render_lane
 from sparkyard.steps import service
+from sparkyard.system import SYSTEM
 from tests.unit import raw, sample
 
 LANE = sample.lane()
@@ -121,6 +122,17 @@ def test_a_moved_gid_is_told_and_replaces_nothing():  # T08
 def test_a_gid_that_cannot_be_discovered_blocks_the_start():
     verdict = judge("service:engine@spark-1", asked(0, devices=raw.devices(raw.HEAD, "f1", address="")))
     assert (verdict.state, verdict.reason) == ("blocked", "gid could not be discovered on spark-1")
+
+
+def test_nothing_is_stopped_for_a_rank_that_cannot_be_started():
+    """Also when ``--only=service`` leaves the preflight out, which would have said so first."""
+    step = STEPS["service:engine-outdated@spark-1"]
+    assert SYSTEM in step.questions
+    gone = {"devices": raw.devices(raw.HEAD, "f1", address="")}
+    for found in ((), (ours(0, labels={"sparkyard.lane": "T", "sparkyard.hash": "0"}),)):
+        verdict = step.judge(asked(0, *found, **gone))
+        assert (verdict.state, verdict.reason) == ("blocked", "gid could not be discovered on spark-1")
+    assert step.judge(asked(0, ours(0), **gone)).state == "ok"
 
 
 def test_a_checkpoint_that_is_not_locked_blocks_the_start():

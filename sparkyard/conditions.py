@@ -14,7 +14,7 @@ from sparkyard.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from sparkyard.model import Lane
     from sparkyard.recipe import CheckpointSpec, JobSpec
-    from sparkyard.templating import Sandbox
+    from sparkyard.templating import Sandbox, Templates
 
 
 class _Conditional(Protocol):
@@ -37,6 +37,15 @@ def holds(expression: str, settings: Mapping[str, Any]) -> bool:
     from sparkyard.templating import Scope  # noqa: PLC0415
 
     return true(expression, {"lane": Scope("lane", settings)})
+
+
+def applies(key: str, when: str, settings: Mapping[str, Any], templates: Templates) -> bool:
+    """Whether a part of a recipe is there with these settings: always without ``when``. A condition at fault is noted, and is not true."""
+    try:
+        return not when or holds(when, settings)
+    except ValueError as error:
+        templates.fault(f"{key}.when", str(error))
+        return False
 
 
 def true(expression: str, names: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from sparkyard import alike
-from sparkyard.conditions import holds
+from sparkyard.conditions import applies
 from sparkyard.errors import ConfigError
 from sparkyard.lock import Lock
 from sparkyard.model import Lane
@@ -183,7 +183,9 @@ class Rendering:
         """The checks that belong to the lane with its settings, each with its number in the recipe."""
         settings = {name: value.value for name, value in self.lane.settings.items()}
         every = enumerate(self.recipe.verify)
-        return [(n, check) for n, check in every if not check.when or holds(check.when, settings)]
+        return [
+            (n, check) for n, check in every if applies(f"verify.{n}", check.when, settings, self.templates)
+        ]
 
     def check(self, number: int, check: CheckSpec, scope: Scope) -> CheckSpec:
         key = f"verify.{number}"

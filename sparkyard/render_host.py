@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sparkyard.conditions import holds
+from sparkyard.conditions import applies
 from sparkyard.model import Lane
 from sparkyard.recipe import HostSpec
 from sparkyard.render_rank import Rank
@@ -20,7 +20,7 @@ def host(lane: Lane, ranks: Sequence[Rank], templates: Templates) -> Iterator[Re
     settings = {name: value.value for name, value in lane.settings.items()}
     for number, spec in enumerate(lane.recipe.host):
         key = f"host.{number}"
-        if not _applies(key, spec, settings, templates):
+        if not applies(key, spec.when, settings, templates):
             continue
         templates.later(f"{key}.must", "{{" + spec.must + "}}", ("seen", *ranks[0].scope))
         way, place = _place(spec)
@@ -32,14 +32,6 @@ def host(lane: Lane, ranks: Sequence[Rank], templates: Templates) -> Iterator[Re
                     templates.text(f"{key}.next_step", spec.next_step, rank.scope),
                     spec.source, spec.blocks, rank.scope,
                 )  # fmt: skip
-
-
-def _applies(key: str, spec: HostSpec, settings: dict[str, object], templates: Templates) -> bool:
-    try:
-        return not spec.when or holds(spec.when, settings)
-    except ValueError as error:
-        templates.fault(f"{key}.when", str(error))
-        return False
 
 
 def _name(key: str, way: HostWay, place: str, rank: Rank, templates: Templates) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sparkyard.conditions import holds
+from sparkyard.conditions import applies
 from sparkyard.model import Lane
 from sparkyard.recipe import LogCheck
 from sparkyard.render_rank import Rank
@@ -19,7 +19,8 @@ def logs(lane: Lane, ranks: Sequence[Rank], templates: Templates) -> Iterator[Re
     for service, spec in lane.recipe.services.items():
         for number, check in enumerate(spec.log):
             key = f"services.{service}.log.{number}"
-            if _applies(key, check, settings, templates) and _sound(key, check, ranks[0], templates):
+            there = applies(key, check.when, settings, templates)
+            if there and _sound(key, check, ranks[0], templates):
                 yield from _of(lane, service, check, ranks)
 
 
@@ -32,14 +33,6 @@ def _of(lane: Lane, service: str, check: LogCheck, ranks: Sequence[Rank]) -> Ite
                 rank.node.name, container.name, check.what, check.pattern, check.must, check.message,
                 check.source, rank.scope,
             )  # fmt: skip
-
-
-def _applies(key: str, check: LogCheck, settings: dict[str, object], templates: Templates) -> bool:
-    try:
-        return not check.when or holds(check.when, settings)
-    except ValueError as error:
-        templates.fault(f"{key}.when", str(error))
-        return False
 
 
 def _sound(key: str, check: LogCheck, rank: Rank, templates: Templates) -> bool:

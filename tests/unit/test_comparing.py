@@ -5,31 +5,26 @@ After a wanted change: ``SPARKYARD_GOLDEN=write pytest tests/unit/test_comparing
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from sparkyard import comparing, provenance, showing
 from sparkyard.comparing import Side
 from sparkyard.errors import UsageError
-from sparkyard.events import Event
 from sparkyard.load import find_recipes, load_all, load_recipe
 from sparkyard.lock import Lock
 from sparkyard.model import Lane, Origin, Value
 from sparkyard.render import Rendering, render_lane
-from sparkyard.reporting.human import HumanView
 from sparkyard.showing_published import NONE
-from sparkyard.tables import finding
-from tests.unit import sample
+from tests.unit import offline, sample
+from tests.unit.offline import shown
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "diff-tiny.txt"
@@ -60,17 +55,6 @@ def pair(count: int = 3) -> tuple[Side, Side]:
         sample.lane(count, data, context=8192, streams=8, api_key=KEY),
     )
     return side("T", one), side("U@long", other)
-
-
-def shown(sections: tuple[showing.Section, ...]) -> str:
-    stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=80), live=False)
-    for section in sections:
-        view.handle(Event("finding", section.title, data={"heading": section.title}))
-        for row in section.rows:
-            view.handle(finding(section.table, row))
-    view.close()
-    return stream.getvalue()
 
 
 def test_the_text_at_80_columns_is_as_it_was_reviewed():
@@ -119,15 +103,7 @@ def test_a_lane_with_a_profile_is_read_from_its_name():
 
 
 def typed(*line: str) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("INVOKE_", "SPARKYARD_", "COLUMNS"))}
-    return subprocess.run(
-        [sys.executable, "-m", "invoke", "diff", "--lane=A", *line, "--inventory=inventory/two-spark"],
-        cwd=ROOT,
-        env=kept | {"PATH": "/nonexistent"},  # no ssh, no docker, no git
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return offline.typed("diff", "--lane=A", *line, "--inventory=inventory/two-spark")
 
 
 def test_two_real_lanes_are_compared_without_any_program_of_a_node():

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.unit import offline
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def typed(*line: str) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("INVOKE_", "SPARKYARD_", "COLUMNS"))}
-    return subprocess.run(
-        [sys.executable, "-m", "invoke", *line, "--lane=A", "--inventory=inventory/two-spark"],
-        cwd=ROOT,
-        env=kept | {"PATH": "/nonexistent"},  # no ssh, no docker, no git
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return offline.typed(*line, "--lane=A", "--inventory=inventory/two-spark")
 
 
 def test_render_prints_every_file_the_build_and_both_ranks():

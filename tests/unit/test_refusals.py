@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-from pathlib import Path
 
+from tests.unit import offline
 from tests.unit.test_profiles import CHOSEN, Place
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def typed(place: Place, *line: str) -> subprocess.CompletedProcess[str]:
-    """A line on a machine where no program of a node could be run."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("INVOKE_", "SPARKYARD_", "COLUMNS"))}
+    """A start on a machine where no program of a node could be run."""
     where = (f"--inventory={place.folder / 'inventory'}", f"--recipes={place.folder / 'recipes'}")
-    return subprocess.run(
-        [sys.executable, "-m", "invoke", "start", "--lane=T", *where, *line],
-        cwd=ROOT,
-        env=kept | {"PATH": "/nonexistent", "XDG_STATE_HOME": str(place.folder / "state")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return offline.typed("start", "--lane=T", *where, *line, XDG_STATE_HOME=str(place.folder / "state"))
 
 
 def four_ranks(place: Place) -> None:

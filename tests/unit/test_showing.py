@@ -5,26 +5,22 @@ After a wanted change: ``SPARKYARD_GOLDEN=write pytest tests/unit/test_showing.p
 
 from __future__ import annotations
 
-import io
 import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from sparkyard import provenance, showing, showing_jobs
 from sparkyard.command import MASK
-from sparkyard.events import Event
 from sparkyard.load import find_recipes, load_all
 from sparkyard.lock import Lock, Locked, LockedGit, LockedImage
 from sparkyard.model import Lane, Manifest, RemoteFile
 from sparkyard.recipe import PatchSpec
 from sparkyard.render import render_lane
 from sparkyard.rendered_job import RenderedRoom
-from sparkyard.reporting.human import HumanView
-from sparkyard.tables import finding
+from tests.unit.offline import shown as text
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent
@@ -44,17 +40,6 @@ def rows(sections: tuple[showing.Section, ...], title: str) -> dict[str, dict[st
 def shown(here: Lane, lock: Lock | None = None, parity: str = "") -> tuple[showing.Section, ...]:
     lock = lock or Lock()
     return showing.sections(here, render_lane(here, lock.manifests, lock), lock, parity)
-
-
-def text(sections: tuple[showing.Section, ...]) -> str:
-    stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=80), live=False)
-    for section in sections:
-        view.handle(Event("finding", section.title, data={"heading": section.title}))
-        for row in section.rows:
-            view.handle(finding(section.table, row))
-    view.close()
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from sparkyard import facts, load
 from sparkyard.asking import ask_all
 from sparkyard.command import Command
-from sparkyard.errors import Interrupted, SparkyardError, UsageError
+from sparkyard.errors import Interrupted, SparkyardError, UsageError, VerifyFailed
 from sparkyard.events import Event
 from sparkyard.facts import ContainerFact
 from sparkyard.line import Line
+from sparkyard.model import Lane
 from sparkyard.plan import Answers
 from sparkyard.selection import chosen_nodes
 from sparkyard.tables import finding
@@ -51,6 +52,19 @@ def running_lanes(found: Found, *, jobs: bool = False) -> tuple[str, ...]:
     """The lanes that have a container, running or not, on any node that answered; those of jobs count only with ``jobs``."""
     facts_ = [fact for facts_ in found.values() if not isinstance(facts_, SparkyardError) for fact in facts_]
     return tuple(dict.fromkeys(fact.lane for fact in facts_ if jobs or not fact.job))
+
+
+def absent(lane: Lane, found: Found) -> VerifyFailed | None:
+    """Why nothing is asked of a lane's API: no rank of it runs on the head, where another lane may answer on the same port."""
+    here = found.get(lane.head.name)
+    if not isinstance(here, tuple):
+        return None  # a node that does not answer is told by whoever asks it next
+    running = dict.fromkeys(fact.lane for fact in here if fact.running and not fact.job)
+    if lane.name in running:
+        return None
+    instead = f", {' and '.join(f'lane {name}' for name in running)} does" if running else ""
+    why = f"lane {lane.name} does not run{instead}; nothing was asked"
+    return VerifyFailed(why, node=lane.head.name, next_step=f"invoke start --lane={lane.name}")
 
 
 def logs(line: Line, node: str, follow: bool, lines: str) -> None:

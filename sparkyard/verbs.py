@@ -8,7 +8,7 @@ from dataclasses import replace
 from sparkyard.errors import ConfigError, SparkyardError, StepFailed, UsageError, VerifyFailed
 from sparkyard.fetched import texts, texts_here
 from sparkyard.line import Line, LineEnded
-from sparkyard.looking import containers, running_lanes
+from sparkyard.looking import absent, containers, running_lanes
 from sparkyard.model import Lane
 from sparkyard.plan import Plan, Step, required
 from sparkyard.rendered import RenderedLane
@@ -120,6 +120,8 @@ def verify(line: Line) -> None:
     steps = (*checking.verify_steps(lane, rendered), *logs.log_steps(rendered))
     if not steps:
         raise UsageError(f"the recipe of lane {lane.name} has no checks")
+    if not line.options.check and (failure := absent(lane, containers(line, [lane.head.name]))):
+        raise failure
     line.run(Plan("verify", lane.name, steps), rendered.secrets)
 
 

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sparkyard.errors import ConfigError
 from sparkyard.fidelity import comparisons
 from sparkyard.load import find_recipes, load_all
-from sparkyard.model import Lane, Manifest, RemoteFile
+from sparkyard.model import Container, Lane, Manifest, RemoteFile
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
+from tests.unit.sample import ENGRAM_CONFIG as CONFIG
+from tests.unit.words import behind, env, flag
+from tests.unit.words import mounts as by_target
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "1bae0e10" + "0" * 32
 RELEASE = "fb2764a5cf321eaa5070ca8f9e892818f477c16d"
 INDEX = "5" * 64
-CONFIG = {
-    "text_config": {
-        "engram_layer_ids": [1, 14],
-        "engram_vocab_size": 16_000_000,
-        "engram_max_ngram_size": 4,
-        "engram_n_heads": 8,
-        "engram_num_embeddings": [384_006_168, 384_016_682],
-    }
-}
-"""What counts of the real config.json."""
 KEY = "sk-sixteen-or-more"
 RING = ("fabric=ring", "nccl_library=/opt/nccl-ring/libnccl.so.2")
 MAPS = "1=0/2,2=0/3,3=1/3;0=1/3,2=0/2,3=0/3;0=1/2,1=1/3,3=0/2;0=0/2,1=1/2,2=1/3"
@@ -54,23 +45,8 @@ def rendered(*sets: str, inventory: str | Path = "four-spark") -> RenderedLane:
     return render_lane(here, {name: manifest(name, here) for name in here.checkpoints})
 
 
-def behind(container: Any) -> list[str]:
-    """The words behind the image."""
-    words = list(container.words)
-    return words[words.index(container.image) + 1 :]
-
-
-def env(container: Any) -> dict[str, str]:
-    before = container.words[: container.words.index(container.image)]
-    return dict(value.split("=", 1) for word, value in pairwise(before) if word == "--env")
-
-
-def mounts(container: Any) -> list[str]:
-    return [value for word, value in pairwise(container.words) if word == "--mount"]
-
-
-def flag(words: list[str], name: str) -> str | None:
-    return words[words.index(name) + 1] if name in words else None
+def mounts(container: Container) -> list[str]:
+    return list(by_target(container).values())
 
 
 def refused(*sets: str, inventory: str | Path = "four-spark") -> str:

@@ -30,6 +30,8 @@ PLACES = re.compile(
     r"^((?:services|jobs)\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\."
 )
 """What stands in front of the name by which people know a value."""
+CONDITION = re.compile(r"\{%-? *if (.+?) *-?%\}([^{}]*)\{%-? *endif *-?%\}")
+"""A whole value that stands in one ``{% if … %}``: the condition, and the words."""
 KINDS = ("published", "derived", "chosen", "rule", "published figure")
 
 Row = dict[str, Any]
@@ -229,9 +231,15 @@ def _privileged(values: tuple[Pinned, ...]) -> Iterator[Row]:
     for value in values:
         option = value.key.partition(".options.")[2].partition(".")[0]
         if option in PRIVILEGED and value.source is not None:
-            grouped.setdefault(value.pattern, ([], value.source))[0].append(value.value)
+            grouped.setdefault(value.pattern, ([], value.source))[0].append(_conditional(value.value))
     for words, source in grouped.values():
         yield {"name": ", ".join(words), "about": _words(source)}
+
+
+def _conditional(text: str) -> str:
+    """An option that is there only under a condition, in words instead of template code."""
+    found = CONDITION.fullmatch(text)
+    return f"{found[2]} (only when {found[1]})" if found else text
 
 
 def _exceptions(lane: Lane) -> Iterator[Row]:

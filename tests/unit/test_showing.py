@@ -170,3 +170,10 @@ def test_room_of_several_jobs(sizes, words):
     several = replace(made, jobs=(replace(made.jobs[0], room=room),))
     told = {row["name"]: row["value"] for row in showing_jobs.rows(several)}
     assert told["spark-1"] == words
+
+
+def test_an_option_with_a_condition_is_told_in_words():
+    here = load_all(ROOT / "inventory" / "four-spark", find_recipes(ROOT, []), "B", environ={}, sets=[])
+    may = rows(shown(here), "what the containers may do")
+    assert "--privileged (only when lane.privileged)" in may
+    assert not any("{%" in name for name in may)

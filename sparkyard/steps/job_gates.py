@@ -28,6 +28,7 @@ def refused(
     """Why the job cannot begin on a node; None when it can. ``beside`` are services of the lane that serve it, and may run."""
     return (
         _serving(job, lane, answers, beside)
+        or _read(job, lane, answers, fact)
         or _gpu(job, lane, answers)
         or _memory(job, answers)
         or _room(job, answers, fact)
@@ -49,6 +50,16 @@ def _serving(job: RenderedJob, lane: Lane, answers: Answers, beside: Collection[
         seen = f"{free / GIB:.1f} GiB are free beside lane {serving}, expected {wanted / GIB:.1f} GiB"
         return _stopped(job, seen, f"invoke stop --lane={serving}")
     return None
+
+
+def _read(job: RenderedJob, lane: Lane, answers: Answers, fact: JobFact) -> Verdict | None:
+    """A lane that serves reads what its jobs of a build left: that is neither removed nor made again below it."""
+    ranks = [each for each in containers(answers) if _in_the_way(each, lane, ()) and each.lane == lane.name]
+    there = [each for each in job.outputs_of(answers.node) if fact.made[each.path].kind != "missing"]
+    if job.at == "start" or not ranks or not there:
+        return None
+    seen = f"{ranks[0].name} runs, and reads what the job left and would make again"
+    return _stopped(job, seen, f"invoke stop --lane={lane.name}")
 
 
 def _in_the_way(fact: ContainerFact, lane: Lane, beside: Collection[str]) -> bool:

@@ -394,6 +394,16 @@ def test_a_job_that_needs_the_gpu_waits_for_no_lane():
     assert "job export of lane X" in gate(lane, found=(left,)).reason
 
 
+def test_what_a_serving_lane_reads_is_not_made_again_below_it():
+    """One pack of four is gone: to make all of them again, those that the ranks of the lane read would be removed."""
+    reads = gate(made=WHOLE, found=(serving(),))
+    assert reads.state == "blocked"
+    assert "needs the lane stopped: serves runs, and reads what the job left" in reads.reason
+    assert reads.next_step == "invoke stop --lane=T"
+    assert gate(made=WHOLE, found=(serving("X"),)).state == "ok"  # another lane has files of its own
+    assert gate(found=(serving(),)).state == "ok"  # nothing is there to be read
+
+
 def test_a_job_of_a_start_runs_beside_what_came_before_it():
     lane = rendered(at="start", memory=GIB)
     found = {s.id: s for s in jobs.job_steps(LANE, lane, lane.jobs, beside=("agent",))}

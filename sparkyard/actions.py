@@ -6,11 +6,12 @@ Sizes are bytes, times are seconds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from sparkyard.actions_image import BuildImage, GitFetch, GitTree, MakeContext, MakeImage, ShipImage
 from sparkyard.actions_job import RemoveFiles, RunJob
 from sparkyard.actions_log import CheckLog
 from sparkyard.command import Command
@@ -118,101 +119,6 @@ class Prove:
             return f"write {self.seal}"
         where = self.folder if not self.offered else str(PurePosixPath(self.offered[0].origin).parent)
         return f"read {amount(reading)} in {where}, compare their content, write {self.seal}"
-
-
-@dataclass(frozen=True, slots=True)
-class GitFetch:
-    """Bring a commit of a repository into the bare clone ``folder`` on the head, making the clone when it is not there.
-
-    ``place`` is where it is fetched from: the URL, or what a mirror has instead.
-    """
-
-    url: str
-    commit: str
-    folder: str
-    place: str
-
-    def shown(self) -> str:
-        behind = "" if self.place == self.url else f" (from {self.place})"
-        return f"git fetch {self.url}{behind} into {self.folder} for commit {self.commit}"
-
-
-@dataclass(frozen=True, slots=True)
-class GitTree:
-    """Write the tree of a commit of the bare clone ``clone`` into ``folder`` on the head: whole, or not at all.
-
-    What was in ``folder`` before is gone then.
-    """
-
-    clone: str
-    commit: str
-    folder: str
-
-    def shown(self) -> str:
-        return f"write the tree of {self.commit} from {self.clone} into {self.folder}"
-
-
-@dataclass(frozen=True, slots=True)
-class MakeContext:
-    """Put a build context together on the head: a copy of the folder ``source``, and each tree in a folder of its own in it.
-
-    Older contexts beside ``folder`` that begin with ``prefix`` are removed. The folders of ``trees`` lie below ``folder``.
-    """
-
-    source: str
-    folder: str
-    trees: tuple[GitTree, ...]
-    prefix: str = ""
-
-    def shown(self) -> str:
-        trees = "; ".join(tree.shown() for tree in self.trees)
-        return f"copy {self.source} to {self.folder}; {trees}"
-
-
-@dataclass(frozen=True, slots=True)
-class BuildImage:
-    """Build an image on the node with the Docker CLI. ``context`` is a folder of this machine, sent as it is."""
-
-    reference: str
-    command: Command
-    context: str
-
-    def shown(self) -> str:
-        return self.command.shown()
-
-
-@dataclass(frozen=True, slots=True)
-class MakeImage:
-    """Make an image by a project's own ``steps`` in a fresh clone ``folder`` on the head; they leave ``made`` with ``labels``.
-
-    Then it is put on ``record`` with its ``mark`` and named ``reference``. Without steps it is there already, and only that is
-    done. Older clones and records beside ``folder`` that begin with ``prefix`` are removed.
-    """
-
-    reference: str
-    made: str
-    mark: str
-    labels: Mapping[str, str]
-    check_out: Command
-    steps: tuple[Command, ...]
-    folder: str
-    record: str
-    prefix: str
-
-    def shown(self) -> str:
-        words = [f"clone into {self.folder}", *(step.shown() for step in self.steps)] if self.steps else []
-        return "; ".join((*words, f"docker tag {self.made} {self.reference}"))
-
-
-@dataclass(frozen=True, slots=True)
-class ShipImage:
-    """Send an image from the head to the node: ``docker save | ssh … docker load`` over the link address."""
-
-    reference: str
-    address: str
-
-    def shown(self) -> str:
-        return f"docker save {self.reference} | ssh {self.address} docker load"
 
 
 @dataclass(frozen=True, slots=True)

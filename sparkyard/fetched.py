@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from sparkyard import git_words
-from sparkyard.actions import GitFetch
+from sparkyard.actions_image import GitFetch
 from sparkyard.errors import CouldNotCheck
 from sparkyard.line import Line
 from sparkyard.lock import Lock, LockedFile

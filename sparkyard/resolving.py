@@ -83,7 +83,7 @@ class Resolver:
 
     def git(self, key: str, spec: GitSpec) -> LockedGit:
         """The one commit that begins as the pin does, among all refs and in the full clone."""
-        from sparkyard.actions import GitFetch  # noqa: PLC0415
+        from sparkyard.actions_image import GitFetch  # noqa: PLC0415
         from sparkyard.executors import git  # noqa: PLC0415
 
         shell = self.around.shell(self.lane.head.name)

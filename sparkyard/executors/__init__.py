@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from sparkyard import actions, actions_job, actions_log
+from sparkyard import actions, actions_image, actions_job, actions_log
 from sparkyard.world import World
 
 Executor = Callable[[Any, str, World], None]
@@ -25,12 +25,12 @@ EXECUTORS: Mapping[type, Executor] = {
     actions.Fetch: _later("fetch", "fetch"),
     actions.CopyFiles: _later("copy", "copy_files"),
     actions.Prove: _later("prove", "prove"),
-    actions.GitFetch: _later("git", "git_fetch"),
-    actions.GitTree: _later("git", "git_tree"),
-    actions.MakeContext: _later("git", "make_context"),
-    actions.BuildImage: _later("image", "build_image"),
-    actions.MakeImage: _later("made", "make_image"),
-    actions.ShipImage: _later("image", "ship_image"),
+    actions_image.GitFetch: _later("git", "git_fetch"),
+    actions_image.GitTree: _later("git", "git_tree"),
+    actions_image.MakeContext: _later("git", "make_context"),
+    actions_image.BuildImage: _later("image", "build_image"),
+    actions_image.MakeImage: _later("made", "make_image"),
+    actions_image.ShipImage: _later("image", "ship_image"),
     actions.StartContainer: _later("service", "start_container"),
     actions.StopContainer: _later("service", "stop_container"),
     actions.StartScripts: _later("scripts", "start_scripts"),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sparkyard import git_words
-from sparkyard.actions import GitFetch, GitTree, MakeContext
+from sparkyard.actions_image import GitFetch, GitTree, MakeContext
 from sparkyard.command import Command
 from sparkyard.errors import SparkyardError, StepFailed
 from sparkyard.world import Completed, Shell, World, must

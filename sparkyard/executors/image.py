@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkyard.actions import BuildImage, ShipImage
+from sparkyard.actions_image import BuildImage, ShipImage
 from sparkyard.build_log import failing_instruction
 from sparkyard.command import Command, mask
 from sparkyard.errors import Interrupted, StepFailed, Unreachable

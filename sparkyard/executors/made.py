@@ -6,7 +6,8 @@ import shutil
 from collections import deque
 from pathlib import Path
 
-from sparkyard.actions import MakeImage, WriteFile
+from sparkyard.actions import WriteFile
+from sparkyard.actions_image import MakeImage
 from sparkyard.command import Command
 from sparkyard.errors import StepFailed
 from sparkyard.executors.files import write_file

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkyard import git_words
-from sparkyard.actions import GitFetch, Run
+from sparkyard.actions import Run
+from sparkyard.actions_image import GitFetch
 from sparkyard.command import Command, fill
 from sparkyard.model import Lane, Node
 from sparkyard.plan import Answers, Question, Step, Verdict

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sparkyard.actions import BuildImage, Run, ShipImage
+from sparkyard.actions import Run
+from sparkyard.actions_image import BuildImage, ShipImage
 from sparkyard.command import Command, fill
 from sparkyard.facts import CONTAINERS, ImageFact, containers, image, image_question
 from sparkyard.model import Lane, Node

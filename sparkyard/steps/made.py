@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sparkyard import git_words
-from sparkyard.actions import MakeImage, Run
+from sparkyard.actions import Run
+from sparkyard.actions_image import MakeImage
 from sparkyard.command import Command, fill
 from sparkyard.facts import (
     CONTAINERS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sparkyard.actions import GitFetch, GitTree, MakeContext
+from sparkyard.actions_image import GitFetch, GitTree, MakeContext
 from sparkyard.command import fill
 from sparkyard.errors import CouldNotCheck
 from sparkyard.manifest import COMMIT

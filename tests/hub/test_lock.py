@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparkyard import locking
-from sparkyard.actions import GitTree, MakeContext
+from sparkyard.actions_image import GitTree, MakeContext
 from sparkyard.errors import StepFailed
 from sparkyard.executors.git import git_tree, make_context
 from sparkyard.lab.hub import Hub

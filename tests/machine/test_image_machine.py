@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sparkyard.actions import BuildImage, ShipImage
+from sparkyard.actions_image import BuildImage, ShipImage
 from sparkyard.command import Command
 from sparkyard.errors import Interrupted, StepFailed, Unreachable
 from sparkyard.executors.image import build_image, context_tar, image_facts, ship_image

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sparkyard import facts
-from sparkyard.actions import BuildImage, Request, Run, ShipImage, WriteFile
+from sparkyard.actions import Request, Run, WriteFile
+from sparkyard.actions_image import BuildImage, ShipImage
 from sparkyard.build_context import build_hash, entries
 from sparkyard.model import RenderedFile
 from sparkyard.plan import Answers, Verdict

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sparkyard import facts, stand_in
-from sparkyard.actions import GitFetch, MakeImage, Run, ShipImage
+from sparkyard.actions import Run
+from sparkyard.actions_image import GitFetch, MakeImage, ShipImage
 from sparkyard.lab import git_repos
 from sparkyard.lock import Lock, LockedGit
 from sparkyard.made_record import MadeRecord

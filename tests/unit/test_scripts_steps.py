@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkyard import facts, load
-from sparkyard.actions import GitFetch, Run, SaveLogs, StartScripts, StopContainer, StopScripts, WriteFile
+from sparkyard.actions import Run, SaveLogs, StartScripts, StopContainer, StopScripts, WriteFile
+from sparkyard.actions_image import GitFetch
 from sparkyard.lock import Lock
 from sparkyard.model import Manifest, RemoteFile
 from sparkyard.plan import Answers, Plan, Step, Verdict, joined, of_others

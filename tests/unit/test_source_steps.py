@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkyard.actions import BuildImage, GitFetch, MakeContext
+from sparkyard.actions_image import BuildImage, GitFetch, MakeContext
 from sparkyard.facts import image_question
 from sparkyard.lock import Lock, LockedGit, LockedImage
 from sparkyard.model import Lane

@@ -42,13 +42,15 @@ class Made:
 class JobFact:
     """A job on one node. ``seal`` and ``begun`` are the records as parsed; None without one, or when it cannot be read.
 
-    ``made`` goes by the path as it was asked for. ``age`` is of the seal, by the node's own clock, in seconds.
+    ``made`` goes by the path as it was asked for. ``age`` is of the seal, by the node's own clock, in seconds. ``damaged``: there
+    is a seal, and it cannot be read.
     """
 
     seal: Mapping[str, Any] | None
     begun: Mapping[str, Any] | None
     made: Mapping[str, Made]
     age: int = 0
+    damaged: bool = False
 
 
 def job_question(job: RenderedJob, node: str) -> Question:
@@ -78,7 +80,8 @@ def job_fact(answers: Answers, asked: Question) -> JobFact:
     if not found or len(lines) != len(paths):
         raise unanswered(answers.node, what, f"it began with {answer.out[:80]!r}")
     made = {path: _made(line, answers.node, path) for path, line in zip(paths, lines, strict=True)}
-    return JobFact(_record(found[2]), _record(found[3]), made, int(found[1]))
+    seal, begun = _record(found[2]), _record(found[3])
+    return JobFact(seal, begun, made, int(found[1]), damaged=seal is None and bool(found[2].strip()))
 
 
 def _made(line: str, node: str, path: str) -> Made:

@@ -68,7 +68,9 @@ def unsealed(job: RenderedJob, answers: Answers) -> str:
     """Why a node's seal does not hold; empty when it does."""
     fact = job_fact(answers, job_question(job, answers.node))
     if fact.seal is None:
-        return "was begun and not finished" if fact.begun is not None else "was not done yet"
+        if fact.begun is not None:
+            return "was begun and not finished"
+        return "has a seal that cannot be read (was it edited?)" if fact.damaged else "was not done yet"
     if fact.seal.get("hash") != job.hash:
         return "was done otherwise: what it is made of has changed since"
     identities = sealed_identities(fact.seal)

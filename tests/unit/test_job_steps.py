@@ -161,8 +161,8 @@ def test_a_sealed_job_is_left_alone():
     ("sealed", "made", "why"),
     [
         ("", MISSING, "was not done yet"),
-        ("{broken", WHOLE, "was not done yet"),
-        (seal(0, version=2), WHOLE, "was not done yet"),
+        ("{broken", WHOLE, "has a seal that cannot be read"),
+        (seal(0, version=2), WHOLE, "has a seal that cannot be read"),
         (seal(0, hash="0" * 64), WHOLE, "was done otherwise: what it is made of has changed since"),
         (seal(0), MISSING, f"{HOME}/rows/rows-0.bin is gone"),
         (seal(0), WHOLE.replace("regular file", "symbolic link"), "is no regular file"),

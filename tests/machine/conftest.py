@@ -13,8 +13,13 @@ import pytest
 
 from sparkyard import lab as simulated
 from sparkyard.lab.errors import LabError, require_programs
+from tests.machine.typed import Typist
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "inventory"
+PAIR = ("spark-1", "spark-2")
+FOUR = ("spark-1", "spark-2", "spark-3", "spark-4")
+DATA = "home/.local/share/sparkyard"
+"""Where a node keeps what is sparkyard's, in its own folder."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +64,13 @@ class Lab:
     def own(self, node: str) -> Path:
         """The node's own folder as seen from outside; in the node it is ``<lab>/self``."""
         return self.folder / "nodes" / node / "self"
+
+    def forget(self, nodes: Sequence[str], folder: str = DATA) -> None:
+        """Take the containers of every lane from the nodes, and a folder of each node's own."""
+        ours = "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force"
+        for node in nodes:
+            self.run(node, "sh", "-c", ours)
+            shutil.rmtree(self.own(node) / folder, ignore_errors=True)
 
     def ship(self, image: str, nodes: Sequence[str] = ("spark-2",)) -> None:
         """Copy an image of spark-1's engine to other nodes, past sparkyard."""
@@ -121,6 +133,14 @@ def four_lab(four_of_the_session: Lab) -> Iterator[Lab]:
         patch.setenv("SPARKYARD_LAB", str(four_of_the_session.folder))
         simulated.up(4, print)
         yield four_of_the_session
+
+
+@pytest.fixture(scope="module")
+def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
+    """Somebody to type on four nodes, with the lab's own inventory for stand-ins; a file may have another one."""
+    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
+    shutil.copytree(four_lab.folder / "stand-in", folder)
+    return Typist(folder)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import guide
-from tests.machine.conftest import Lab
-from tests.machine.test_lane_a import forget
+from tests.machine.conftest import PAIR, Lab
 from tests.machine.typed import Typist
 
 pytestmark = pytest.mark.machine
@@ -21,10 +20,10 @@ pytestmark = pytest.mark.machine
 @pytest.fixture
 def reader(lab: Lab, tmp_path: Path) -> Iterator[Typist]:
     """Somebody who reads the guide, with the lab's inventory for stand-ins, on nodes without anything of sparkyard."""
-    forget(lab)
+    lab.forget(PAIR)
     shutil.copytree(lab.folder / "stand-in", tmp_path / "stand-in")
     yield Typist(tmp_path / "stand-in")
-    forget(lab)
+    lab.forget(PAIR)
 
 
 def test_every_command_of_the_guide_does_what_it_says(lab: Lab, reader: Typist) -> None:

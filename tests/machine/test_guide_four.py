@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests import guide
-from tests.machine.conftest import Lab
+from tests.machine.conftest import DATA, Lab
 from tests.machine.test_four_life import NODES, clean
 from tests.machine.test_guide import walk
 from tests.machine.typed import Typist
 
 pytestmark = pytest.mark.machine
-
-DATA = "home/.local/share/sparkyard"
 
 
 @pytest.fixture

@@ -108,15 +108,9 @@ def typist(session_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> JobTyp
 @pytest.fixture
 def sparks(lab: Lab, typist: JobTypist) -> Iterator[Sparks]:
     """Nodes without anything of lane J but its image, before and after."""
-    forget(lab)
+    lab.forget(NODES, LANE)
     yield Sparks(lab, typist)
-    forget(lab)
-
-
-def forget(lab: Lab) -> None:
-    for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / LANE, ignore_errors=True)
+    lab.forget(NODES, LANE)
 
 
 # --- as it should be --------------------------------------------------------------------------------------------------

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from tests.machine import recorded
-from tests.machine.conftest import Lab
+from tests.machine.conftest import DATA, Lab
+from tests.machine.conftest import PAIR as NODES
 from tests.machine.typed import PROJECT, Typist
 
 pytestmark = pytest.mark.machine
 
 GOLDEN = PROJECT / "tests" / "data" / "golden" / "lane-a"
-NODES = ("spark-1", "spark-2")
-DATA = "home/.local/share/sparkyard"
 STOPPED = {"spark-1": 1, "spark-2": 1}
 JOB = ("download", "build", "start", "verify", "--lane=A", "--yes")
 
@@ -34,26 +33,20 @@ def typist(session_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist
 @pytest.fixture
 def clean(lab: Lab) -> Iterator[Lab]:
     """Nodes without anything of sparkyard, before and after."""
-    forget(lab)
+    lab.forget(NODES)
     yield lab
-    forget(lab)
+    lab.forget(NODES)
 
 
 @pytest.fixture(scope="module")
 def started(session_lab: Lab, typist: Typist) -> Iterator[Lab]:
     """The lane, downloaded, built, started and verified once for all tests that only look."""
-    forget(session_lab)
+    session_lab.forget(NODES)
     said = typist.ok(*JOB)
     assert [e["data"]["result"] for e in said.events if e["data"].get("result")] == ["pass"] * 5
     assert said.of("recap")[0]["data"]["stand_in"] is True
     yield session_lab
-    forget(session_lab)
-
-
-def forget(lab: Lab) -> None:
-    for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
+    session_lab.forget(NODES)
 
 
 def ranks(lab: Lab) -> list[dict[str, Any]]:

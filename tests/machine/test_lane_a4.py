@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.machine import recorded
-from tests.machine.conftest import Lab
+from tests.machine.conftest import DATA, Lab
+from tests.machine.conftest import FOUR as NODES
 from tests.machine.typed import PROJECT, Typist
 
 pytestmark = pytest.mark.machine
 
 GOLDEN = PROJECT / "tests" / "data" / "golden" / "lane-a4"
-NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
 CONTAINERS = {
     "spark-1": "sparkyard-A4-server-0",
     "spark-2": "sparkyard-A4-follower-1",
     "spark-3": "sparkyard-A4-follower-2",
     "spark-4": "sparkyard-A4-follower-3",
 }
-DATA = "home/.local/share/sparkyard"
 NOTHING = dict.fromkeys(NODES, 0)
 JOB = ("download", "build", "start", "verify", "--lane=A4", "--yes")
 KEY = "sk-a-key-of-the-lab"
@@ -37,27 +35,13 @@ WEIGHTS = {
 
 
 @pytest.fixture(scope="module")
-def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
-    """Somebody to type, with the lab's own inventory for stand-ins."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    return Typist(folder)
-
-
-@pytest.fixture(scope="module")
 def started(four_lab: Lab, typist: Typist) -> Iterator[Lab]:
     """The lane, downloaded, built, started and verified once for all tests that only look."""
-    forget(four_lab)
+    four_lab.forget(NODES, f"{DATA}/lanes")
     said = typist.ok(*JOB)
     assert [e["data"]["result"] for e in said.events if e["data"].get("result")] == ["pass"] * 6
     yield four_lab
-    forget(four_lab)
-
-
-def forget(lab: Lab) -> None:
-    for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / DATA / "lanes", ignore_errors=True)
+    four_lab.forget(NODES, f"{DATA}/lanes")
 
 
 def seal(lab: Lab, node: str, job: str) -> dict[str, Any]:

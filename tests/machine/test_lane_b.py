@@ -14,14 +14,13 @@ import pytest
 from sparkyard import lab as simulated
 from sparkyard.stand_in import COMMITS
 from tests.machine import recorded
-from tests.machine.conftest import Lab
+from tests.machine.conftest import DATA, Lab
+from tests.machine.conftest import FOUR as NODES
 from tests.machine.typed import PROJECT, Typist, until
 
 pytestmark = pytest.mark.machine
 
 GOLDEN = PROJECT / "tests" / "data" / "golden" / "lane-b"
-NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
-DATA = "home/.local/share/sparkyard"
 ENGRAM = f"{DATA}/lanes/B/engram"
 JOB = ("download", "build", "start", "verify", "--lane=B", "--yes")
 HEIGHTS = {1: 1552, 14: 4488}
@@ -29,39 +28,25 @@ HEIGHTS = {1: 1552, 14: 4488}
 
 
 @pytest.fixture(scope="module")
-def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
-    """Somebody to type, with the lab's own inventory for stand-ins."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    return Typist(folder)
-
-
-@pytest.fixture(scope="module")
 def started(four_lab: Lab, typist: Typist) -> Iterator[Lab]:
     """The lane, downloaded, built, packed, started and verified once for all tests that only look."""
-    forget(four_lab)
+    four_lab.forget(NODES)
     said = typist.ok(*JOB)
     results = [(e["message"], e["data"]["result"]) for e in said.events if e["data"].get("result")]
     assert {result for _, result in results} == {"pass"}, results
     assert len(results) >= 6
     assert said.of("recap")[0]["data"]["stand_in"] is True
     yield four_lab
-    forget(four_lab)
+    four_lab.forget(NODES)
 
 
 @pytest.fixture
 def clean(four_lab: Lab) -> Iterator[Lab]:
     """Nodes without anything of sparkyard, before and after."""
     simulated.up(4, print)
-    forget(four_lab)
+    four_lab.forget(NODES)
     yield four_lab
-    forget(four_lab)
-
-
-def forget(lab: Lab) -> None:
-    for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
+    four_lab.forget(NODES)
 
 
 def packs(lab: Lab, node: str) -> dict[str, Path]:
@@ -209,7 +194,7 @@ def test_weights_on_the_head_alone_are_looked_for_on_every_worker(clean: Lab, ty
         seen = [one["mounts"]["/models/DeepSeek-V4.1-Flash"] for one in recorded.seen(clean, NODES, "B")]
         assert [source.endswith("/share") for source in seen] == [False, True, True, True]
     finally:
-        forget(clean)
+        clean.forget(NODES)
         for node in NODES[1:]:
             clean.run(node, "umount", "/mnt", check=False)
             shutil.rmtree(clean.own(node) / "share")

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.machine import recorded
-from tests.machine.conftest import Lab
+from tests.machine.conftest import DATA, Lab
+from tests.machine.conftest import FOUR as NODES
 from tests.machine.typed import PROJECT, Said, Typist
 
 pytestmark = pytest.mark.machine
 
 GOLDEN = PROJECT / "tests" / "data" / "golden" / "lane-boot10"
-NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
-DATA = "home/.local/share/sparkyard"
 LANE = f"{DATA}/lanes/boot10"
 NOTHING = dict.fromkeys(NODES, 0)
 JOB = ("download", "build", "start", "verify", "--lane=boot10", "--yes")
@@ -36,30 +35,16 @@ ROWS = {
 
 
 @pytest.fixture(scope="module")
-def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
-    """Somebody to type, with the lab's own inventory for stand-ins."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    return Typist(folder)
-
-
-@pytest.fixture(scope="module")
 def started(four_lab: Lab, typist: Typist) -> Iterator[Lab]:
     """The lane, downloaded, built, started and verified once for all tests that only look."""
-    forget(four_lab)
+    four_lab.forget(NODES, f"{DATA}/lanes")
     assert set(results(typist.ok(*JOB))) == {"pass"}
     yield four_lab
-    forget(four_lab)
+    four_lab.forget(NODES, f"{DATA}/lanes")
 
 
 def results(said: Said) -> list[str]:
     return [event["data"]["result"] for event in said.events if event["data"].get("result")]
-
-
-def forget(lab: Lab) -> None:
-    for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / DATA / "lanes", ignore_errors=True)
 
 
 def ranks(lab: Lab) -> list[dict[str, Any]]:
@@ -114,6 +99,27 @@ def test_the_second_job_changes_nothing(started: Lab, typist: Typist) -> None:
     assert typist.ok("download", "build", "start", "--lane=boot10").changed() == NOTHING
     assert typist.json("download", "build", "start", "--lane=boot10", "--check").status == 0
     assert typist.json("status").status == 0
+
+
+def test_the_old_ranks_are_all_gone_before_the_first_worker_starts(started: Lab, typist: Typist) -> None:
+    """Workers that meet an old head join it, and the new one then waits for ever."""
+    since = str(int(time.time()))
+    typist.ok("start", "--lane=boot10", "--yes", "--set", "env.STAND_IN_OTHER=1")
+    told = [event for node in NODES for event in events(started, node, since)]
+    ended = {name: at for at, action, name in told if action == "die"}
+    began = {name: at for at, action, name in told if action == "start"}
+    assert ended.keys() == began.keys() == {f"sparkyard-boot10-rank-{rank}" for rank in range(4)}
+    assert max(ended.values()) < min(began.values())
+    assert sorted(began, key=began.__getitem__) == [f"sparkyard-boot10-rank-{rank}" for rank in (3, 2, 1, 0)]
+
+
+def events(lab: Lab, node: str, since: str) -> list[tuple[int, str, str]]:
+    """(nanoseconds, action, container) of every rank that ended or began on a node; jobs are left out."""
+    words = ("docker", "events", "--since", since, "--until", str(int(time.time()) + 1))
+    chosen = ("--filter", "event=die", "--filter", "event=start", "--filter", "type=container")
+    text = lab.out(node, *words, *chosen, "--format", "{{.TimeNano}} {{.Action}} {{.Actor.Attributes.name}}")
+    rows = [line.split() for line in text.splitlines()]
+    return [(int(at), action, name) for at, action, name in rows if "-rank-" in name]
 
 
 def test_a_pool_that_holds_no_whole_request_is_told_and_the_lane_goes_on(

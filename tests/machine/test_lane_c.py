@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.machine import recorded
+from tests.machine.conftest import FOUR as NODES
 from tests.machine.conftest import Lab
 from tests.machine.typed import PROJECT, Typist
 
 pytestmark = pytest.mark.machine
 
 GOLDEN = PROJECT / "tests" / "data" / "golden"
-NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
-DATA = "home/.local/share/sparkyard"
 MADE = "vllm-ds41f-kkref:19f2c20ed4d6-r6d"
 JOB = ("download", "build", "start", "verify", "--lane=C", "--yes")
 RING = (
@@ -27,14 +25,6 @@ RING = (
     ({"0": ["rocep1s0f1"], "2": ["roceP2p1s0f1"]}),
 )
 """A ring of one stripe, since the lab's nodes have two HCAs."""
-
-
-@pytest.fixture(scope="module")
-def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
-    """Somebody to type, with the lab's own inventory for stand-ins."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    return Typist(folder)
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +40,9 @@ def started(four_lab: Lab, typist: Typist) -> Iterator[Lab]:
 
 
 def forget(lab: Lab) -> None:
+    lab.forget(NODES)
     for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
         lab.run(node, "docker", "image", "rm", "--force", MADE)
-        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
 
 
 def ring(lab: Lab, folder: Path) -> Typist:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,10 +40,9 @@ def typist(lab: Lab) -> Iterator[Typist]:
 
 
 def forget(lab: Lab) -> None:
+    lab.forget(NODES)
     for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
         lab.run(node, "sh", "-c", "docker images -q sparkyard/hello | xargs -r docker rmi --force")
-        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
 
 
 def write(files: dict[str, str], folder: Path) -> Path:

@@ -136,9 +136,15 @@ def make_context(action: MakeContext, node: str, world: World) -> None:
             write(world.shell(node), tree, inner)
 
     _replaced(folder, fill_in)
-    for old in folder.parent.iterdir():
-        if action.prefix and old.name.startswith(action.prefix) and old != folder:
+    for old in marked(folder.parent, action.prefix):
+        if old != folder:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def marked(folder: Path, prefix: str) -> list[Path]:
+    """What lies in a folder under ``prefix`` and a mark of 12 hex digits, as a build's context or record does: of no longer prefix."""
+    name = re.compile(re.escape(prefix) + r"[0-9a-f]{12}(\.json)?")
+    return [path for path in folder.iterdir() if prefix and name.fullmatch(path.name)]
 
 
 def _replaced(folder: Path, make: Callable[[Path], None]) -> None:

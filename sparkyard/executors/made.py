@@ -11,6 +11,7 @@ from sparkyard.actions_image import MakeImage
 from sparkyard.command import Command
 from sparkyard.errors import StepFailed
 from sparkyard.executors.files import write_file
+from sparkyard.executors.git import marked
 from sparkyard.executors.image import LAST_LINES, ImageFacts, image_facts
 from sparkyard.made_record import MadeRecord
 from sparkyard.steps.image_found import label_faults
@@ -44,9 +45,10 @@ def make_image(action: MakeImage, node: str, world: World) -> None:
 def _fresh_clone(action: MakeImage, node: str, world: World) -> None:
     folder = Path(action.folder)
     try:
-        for old in folder.parent.glob(f"{action.prefix}*"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for old in marked(folder.parent, action.prefix):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
-        folder.mkdir(parents=True)
+        folder.mkdir()
     except OSError as error:
         raise StepFailed(
             f"{error.filename or folder}: {error.strerror}",

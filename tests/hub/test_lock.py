@@ -219,14 +219,16 @@ def test_a_context_is_the_recipes_folder_and_the_trees(project, engine, tmp_path
     source.mkdir()
     (source / "build.sh").write_text("make\n")
     contexts = tmp_path / "contexts"
-    (contexts / "tiny-000").mkdir(parents=True)
-    (contexts / "other-000").mkdir()
-    folder = contexts / "tiny-111"
+    old, new = f"tiny-{'0' * 12}", f"tiny-{'1' * 12}"
+    others = [f"other-{'0' * 12}", f"tiny-two-{'0' * 12}"]
+    for name in (old, *others):
+        (contexts / name).mkdir(parents=True)
+    folder = contexts / new
     tree = GitTree(str(engine.folder / ".git"), whole, f"{folder}/engine")
     make_context(MakeContext(str(source), str(folder), (tree,), "tiny-"), "spark-1", Here(project))  # type: ignore[arg-type]
     assert (folder / "engine" / "setup.py").read_text() == "x = 1\n"
     assert (folder / "build.sh").read_text() == "make\n"
-    assert sorted(p.name for p in contexts.iterdir()) == ["other-000", "tiny-111"]
+    assert sorted(p.name for p in contexts.iterdir()) == sorted([*others, new])
     (source / "engine").mkdir()
     with pytest.raises(StepFailed, match="in the recipe's build context and a git source too"):
         make_context(MakeContext(str(source), str(folder), (tree,), "tiny-"), "spark-1", Here(project))  # type: ignore[arg-type]

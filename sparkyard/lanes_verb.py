@@ -76,9 +76,8 @@ def _why_not(line: Line, least: int, error: SparkyardError) -> str:
 def _first(error: SparkyardError) -> str:
     if isinstance(error, ConfigError) and error.faults:
         fault = error.faults[0]
-        words = fault.message.partition(RULE)[
-            0
-        ]  # a rule's own words; its expression is for whoever starts the lane
+        # a rule's own words; its expression is for whoever starts the lane
+        words, _, _ = fault.message.partition(RULE)
         return words if words != fault.message or not fault.key else f"{fault.key}: {words}"
     return error.message
 

@@ -52,6 +52,7 @@ class JobRendering:
         return tuple(job for job in made if job.containers)  # a lane of one node has no workers
 
     def job(self, name: str, spec: JobSpec, ranks: Sequence[Rank]) -> RenderedJob:
+        """A job on its ranks, with one hash for all of them."""
         key = f"jobs.{name}"
         parts = [
             _Part(rank, self.ranks.parts(key, name, spec, rank, self.image, job=True))
@@ -134,6 +135,7 @@ class JobRendering:
     # what it leaves and needs
 
     def outputs(self, key: str, spec: JobSpec, parts: Sequence[_Part]) -> list[RenderedOutput]:
+        """The files that it leaves, by rank. Two at one path of a node are a fault."""
         found = [
             self.output(f"{key}.makes.{n}", output, part)
             for n, output in enumerate(spec.makes)
@@ -145,6 +147,7 @@ class JobRendering:
         return found
 
     def output(self, key: str, output: OutputSpec, part: _Part) -> RenderedOutput:
+        """One file on one rank; one that the job could not write is a fault."""
         node, path = part.rank.node.name, self.ranks.path(f"{key}.path", output.path, part.rank)
         writable = [mount.source for mount in part.service.mounts if not mount.read_only]
         if path and not any(_within(path, source) for source in writable):
@@ -155,6 +158,7 @@ class JobRendering:
         return RenderedOutput(node, path, exact, least, output.sidecar, output.linked)
 
     def room(self, key: str, spec: JobSpec, parts: Sequence[_Part]) -> list[RenderedRoom]:
+        """Free bytes that it needs, by rank."""
         found: list[RenderedRoom] = []
         for n, room in enumerate(spec.room):
             for part in self.on(parts, room.nodes):

@@ -87,6 +87,7 @@ class _Run:
         return self.watches.start(self.world, rank.node, rank.container, rank.gate_log)
 
     def await_gate(self, rank: JobRank, watch: Watch) -> None:
+        """Wait for what the next ranks wait for. Raises what ends the job early, and StepFailed when it is not seen in time."""
         if not (rank.gate_log or rank.gate_port):
             return
         with self.gate(rank, watch) as seen:
@@ -108,6 +109,7 @@ class _Run:
             yield port.open
 
     def unseen(self, rank: JobRank, how: str) -> StepFailed:
+        """The error of a gate that was not seen."""
         sign = f"a log line that matches /{rank.gate_log}/"
         if rank.gate_port:
             sign = f"a socket that listens on {rank.gate_port[0]}:{rank.gate_port[1]}"
@@ -182,6 +184,7 @@ class _Run:
         )
 
     def demand_in_time(self) -> None:
+        """Raises StepFailed beyond the job's time limit or its limit of silence."""
         limit, silence = self.action.timeout, self.action.log_silence
         if time.monotonic() - self.began > limit:
             text = f"job {self.action.job} did not end within {limit:g} s"

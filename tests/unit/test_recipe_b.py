@@ -317,6 +317,7 @@ def test_a_key_travels_in_a_file_of_the_head_alone():
         (["env.SPARK_PREFILL_TP_MIN_CONTEXT=16384"], "the prefill split ends the boot below its thresholds"),
         (["env.SPARK_PREFILL_TP_MIN_ROWS=512"], "the prefill split ends the boot below its thresholds"),
         (["env.DSPARK_SPS_TABLE=/state/dspark_sps.json"], "leave DSPARK_SPS_TABLE and DSPARK_STS_TABLE out"),
+        (["env.DSPARK_STS_TABLE=/state/dspark_sts.json"], "leave DSPARK_SPS_TABLE and DSPARK_STS_TABLE out"),
         (["mem_fraction=0.99"], "mem_fraction is 0.99"),
         (["expose=true"], "set api_key to 16 characters or more"),
         (["dist_port=8888"], "cannot share port 8888"),

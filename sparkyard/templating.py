@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import shlex
 import traceback
 from collections.abc import Callable, Collection, Mapping
@@ -26,6 +27,7 @@ from sparkyard.engram import engram_rows
 from sparkyard.errors import Fault
 from sparkyard.unlocked import NotLocked, Unlocked
 
+_SETTING = re.compile(r"\blane\.(\w+)")
 FILTERS = [
     "default",
     "first",
@@ -61,6 +63,15 @@ class Scope(dict[str, Any]):
     def __init__(self, path: str, names: Mapping[str, Any]) -> None:
         super().__init__(names)
         self.path = path
+
+
+def _empty(source: str, scope: Scope) -> str:
+    """Why a value is empty, for the person who set it so; else what the recipe must say."""
+    settings = scope.get("lane", {})
+    unset = [name for name in dict.fromkeys(_SETTING.findall(source)) if settings.get(name, 0) in ("", None)]
+    if unset:
+        return f"needs the setting {' and '.join(unset)}, which is empty: give it a value"
+    return "is empty here, which is not the same as unset: leave it out with {% if … %}"
 
 
 class Discovered:
@@ -237,9 +248,7 @@ class Templates:
             return text or ""
         if "{%" in source:
             return None
-        self.fault(
-            key, "is empty here, which is not the same as unset: leave it out with {% if … %}", scope.path
-        )
+        self.fault(key, _empty(source, scope), scope.path)
         return ""
 
     def file(self, key: str, name: str, scope: Scope) -> str:

@@ -16,7 +16,7 @@ from sparkyard.command import MASK, mask
 from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import UNREADABLE, Faults
 from sparkyard.loading.overrides import ENVIRONMENT, SET, Overrides, override
-from sparkyard.loading.phrases import describe, unknown
+from sparkyard.loading.phrases import describe, unknown, unknown_setting
 from sparkyard.loading.profiles import PROFILE, chosen, name_fault
 from sparkyard.loading.profiles import values as profile_values
 from sparkyard.loading.recipe_file import RecipeFile, SoundRecipe
@@ -98,7 +98,7 @@ def check_settings(values: Values, name: str, file: RecipeFile, faults: Faults) 
 def _strange(setting: str, settings: Sequence[str]) -> str:
     if setting.split(".", maxsplit=1)[0] in settings:
         return "one value is expected, found a mapping"
-    return per_node(setting) or unknown("setting", setting, [*settings, "nodes", "env"])
+    return per_node(setting) or unknown_setting(setting, [*settings, "nodes", "env"])
 
 
 def _env_fault(setting: str, value: Any) -> str:
@@ -177,7 +177,7 @@ def _named_nodes(
     nodes = tuple(known[name] for name in names if name in known)
     if not strangers and (fault := _order_fault(nodes, bounds)):
         _at(given, key, fault, faults)
-    return nodes
+    return tuple(dict.fromkeys(nodes))
 
 
 def _order_fault(nodes: tuple[Node, ...], bounds: tuple[int, int]) -> str:

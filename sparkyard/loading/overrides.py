@@ -10,7 +10,7 @@ from typing import Any
 from sparkyard.command import mask
 from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import Faults
-from sparkyard.loading.phrases import nearest, quoted, unknown
+from sparkyard.loading.phrases import nearest, quoted, unknown_setting
 from sparkyard.model import Origin, Value
 
 PREFIX = "SPARKYARD_"
@@ -92,7 +92,7 @@ def refuse_unknown(
         elif key in RESERVED_FLAGS:
             faults.add(SET, 0, key, f"not a setting; type --{key}={overrides.sets[key]}")
         elif key not in settings:
-            faults.add(SET, 0, key, unknown("setting", key, settings))
+            faults.add(SET, 0, key, unknown_setting(key, settings))
     names = [*RESERVED, *(variable_of(name) for name in everywhere)]
     for name in overrides.environ:
         if name not in names:

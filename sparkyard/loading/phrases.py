@@ -65,6 +65,14 @@ def unknown(what: str, word: str, known: Sequence[str]) -> str:
     return f"not a known {what}; known: {names}"
 
 
+def unknown_setting(word: str, known: Sequence[str]) -> str:
+    """The same of a setting, of which a lane has too many to list; and of a profile where the recipe has none."""
+    if word == "profile":
+        return "not a known setting: this lane has no profiles"
+    words = unknown("setting", word, known)
+    return words if "(" in words or "known: " in words else f"{words} (invoke config lists those of the lane)"
+
+
 def one_of(words: Iterable[Any]) -> str:
     """``a, b or c``."""
     names = [str(word) for word in words]

@@ -126,9 +126,11 @@ def test_an_unknown_profile_is_refused_where_it_was_chosen(place, settings, envi
 def test_a_recipe_without_profiles_takes_none(place):
     place.write(profiles={})
     assert values(place.lane(environ={"SPARKYARD_PROFILE": "long"})) == (8000, 4096)
-    with pytest.raises(ConfigError, match=r"--set: profile: not a known setting"):
+    with pytest.raises(ConfigError, match=r"--set: profile: not a known setting: this lane has no profiles"):
         place.lane(sets=("profile=long",))
-    with pytest.raises(ConfigError, match=r"hosts.yml:9: lanes.T.profile: not a known setting"):
+    with pytest.raises(
+        ConfigError, match=r"hosts.yml:9: lanes.T.profile: not a known setting: this lane has no"
+    ):
         place.lane("profile: long")
 
 

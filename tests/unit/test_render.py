@@ -178,6 +178,13 @@ LONG = "a secret would stand in the command line, where everybody can read it: u
             {"services.engine.words": ["{{ '' }}"]},
             "is empty here, which is not the same as unset: leave it out with {% if … %}",
         ),
+        (
+            {
+                "services.engine.words": ["{{ lane.blank }}"],
+                "settings.blank": {"default": "", "about": "x", "source": {"kind": "chosen", "why": "test"}},
+            },
+            "services.engine.words.0: needs the setting blank, which is empty: give it a value",
+        ),
         ({"services.engine.words": ["{{ none }}"]}, "the value is null: set it, or give it a default"),
         ({"services.engine.words": ["{{ lane.port }"]}, "template error: unexpected '}'"),
         ({"services.engine.words": ["{{ 9 ** 9 }}"]}, "** is only for the product of two numbers"),

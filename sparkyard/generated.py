@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from sparkyard.command import discovered
-from sparkyard.errors import StepFailed
+from sparkyard.errors import ConfigError, Fault, StepFailed
+from sparkyard.loading.settings import check_value
 from sparkyard.model import Lane, Origin, Value
 
 BYTES = 24
@@ -18,10 +20,11 @@ def with_secrets(lane: Lane, *, read: bool, make: bool) -> Lane:
     """The lane with its generated secrets in place of their marks (``<generated: name>``).
 
     The marks stay without ``read`` (verbs that are for any machine), and where there is no file yet and none may be made.
-    Raises StepFailed when the file cannot be read or written.
+    Raises StepFailed when the file cannot be read or written, ConfigError when what it holds is not what the setting allows.
     """
     wanted = [name for name, value in lane.settings.items() if value.value == f"<generated: {name}>"]
     found = {name: _value(path(lane, name), name, make=make) for name in wanted if read}
+    _check(lane, found)
     known = {name: value for name, value in found.items() if value is not None}
     return replace(lane, settings={**lane.settings, **known}) if known else lane
 
@@ -30,6 +33,27 @@ def path(lane: Lane, name: str) -> Path:
     """Where a generated secret lies on the head, which is the machine where sparkyard runs."""
     root = lane.inventory.head.root.replace(discovered("home"), str(Path.home()))
     return Path(root) / "secrets" / f"{lane.name}-{name}"
+
+
+def _check(lane: Lane, found: Mapping[str, Value | None]) -> None:
+    """Raises ConfigError when a person, or a damaged disk, left another text in a file than the setting allows."""
+    faults = [
+        Fault(
+            value.origin.place,
+            0,
+            name,
+            f"{fault}; remove the file for a new secret, or write another into it",
+        )
+        for name, value in found.items()
+        if value is not None
+        and (fault := check_value(lane.recipe.settings[name], value.value) or _empty(value.value))
+    ]
+    if faults:
+        raise ConfigError(faults)
+
+
+def _empty(text: object) -> str:
+    return "" if text else "it is empty"
 
 
 def _value(file: Path, name: str, *, make: bool) -> Value | None:

@@ -40,6 +40,7 @@ __all__ = [
 class Setting(Part):
     """One setting of a lane, changeable from the inventory (``lanes.X.<name>``), the environment and ``--set``.
 
+    ``pattern`` is a regular expression that the whole text must match; ``looks_like`` says the same in words.
     A ``generated`` secret that nobody sets is made once, and kept in a 0600 file below the head's ``root``.
     """
 
@@ -49,6 +50,8 @@ class Setting(Part):
     choices: list[str | int] = []
     minimum: float | None = None
     maximum: float | None = None
+    pattern: str = ""
+    looks_like: str = ""
     secret: bool = False
     generated: bool = False
 

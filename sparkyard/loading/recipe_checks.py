@@ -63,6 +63,9 @@ def _settings(recipe: Recipe, say: Say) -> None:
             say(key, f"{name} is a variable of the inventory; give the setting another name")
         elif variable_of(name) in RESERVED:
             say(key, f"{variable_of(name)} has another meaning; give the setting another name")
+        if bool(setting.pattern) is not bool(setting.looks_like):
+            say(key, "`pattern` and `looks_like`, its meaning in words, come together")
+        check_pattern(f"{key}.pattern", setting.pattern, say)
         if setting.default is not None and (fault := check_value(setting, setting.default)):
             say(f"{key}.default", fault)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparkyard.loading.patterns import fits
 from sparkyard.loading.phrases import describe, expected
 from sparkyard.recipe import Setting
 
@@ -20,19 +21,26 @@ def kind_of(setting: Setting) -> type:
 
 
 def check_value(setting: Setting, value: Any) -> str:
-    """What is wrong with a value of the setting; nothing when it fits."""
+    """What is wrong with a value of the setting; nothing when it fits. A secret that does not fit its pattern is not quoted, in no part."""
     if value is None:
         return "" if setting.default is None else f"{_WORDS[kind_of(setting)]} is expected, found nothing"
     if fault := _type_fault(kind_of(setting), value):
         return fault
     if setting.choices and value not in setting.choices:
         return expected(setting.choices, value)
-    return _bounds_fault(setting, value)
+    return _bounds_fault(setting, value) or _pattern_fault(setting, value)
+
+
+def _pattern_fault(setting: Setting, value: Any) -> str:
+    if not setting.pattern or not isinstance(value, str) or fits(setting.pattern, value):
+        return ""
+    found = f"another text of {len(value)} characters" if setting.secret else describe(value)
+    return f"{setting.looks_like} is expected, found {found}"
 
 
 def _type_fault(kind: type, value: Any) -> str:
-    fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-    if fits and isinstance(value, bool) is (kind is bool):
+    of_kind = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+    if of_kind and isinstance(value, bool) is (kind is bool):
         return ""
     found = f"{_WORDS[kind]} is expected, found {describe(value)}"
     if kind is str and isinstance(value, int | float) and not isinstance(value, bool):

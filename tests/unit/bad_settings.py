@@ -120,6 +120,38 @@ SETTINGS = (
         ],
     ),
     Case(
+        name="setting that does not fit its pattern",
+        edits=[
+            recipe(
+                "default: fast, choices: [fast, exact]",
+                "default: fast, pattern: '[a-z]+', looks_like: one word",
+            ),
+            hosts("A: {context: 4096}", 'A: {mode: "two\\nlines"}'),
+        ],
+        says=['inventory/my/hosts.yml:19: lanes.A.mode: one word is expected, found "two\\nlines"'],
+    ),
+    Case(
+        name="secret that does not fit its pattern is not shown, in no part",
+        edits=[
+            recipe(
+                "default: null, secret: true",
+                "default: null, pattern: '[a-z]{60,}', looks_like: sixty letters, secret: true",
+            ),
+            hosts("A: {context: 4096}", f"A: {{api_key: {'k' * 50 + ' x'}}}"),
+        ],
+        says=[
+            "inventory/my/hosts.yml:19: lanes.A.api_key: sixty letters is expected, found another text of 52 characters"
+        ],
+    ),
+    Case(
+        name="pattern that is none, and one without words",
+        edits=[recipe("default: fast, choices: [fast, exact]", "default: fast, pattern: '(fast'")],
+        says=[
+            "recipes/a/recipe.yml:6: settings.mode: `pattern` and `looks_like`, its meaning in words, come together",
+            "recipes/a/recipe.yml:6: settings.mode.pattern: not a pattern: missing ), unterminated subpattern (at 0)",
+        ],
+    ),
+    Case(
         name="fault in a setting of another lane",
         edits=[hosts("A: {context: 4096}", "kit: {window: wide}")],
         says=['inventory/my/hosts.yml:19: lanes.kit.window: a whole number is expected, found "wide"'],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+
+import pytest
 
 from tests.unit import offline
 from tests.unit.test_profiles import CHOSEN, Place
@@ -63,3 +66,35 @@ def test_a_sound_inventory_is_refused_for_its_lane_alone(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("error: 1 fault in the configuration; nothing was run")
     assert "context 4096 is too small for 9 streams" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lane", "other", "rule"),
+    [
+        ("A4", "master_port", "set api_key to 16 characters or more"),
+        ("B", "dist_port", "set api_key to 16 characters or more"),
+        ("C", "master_port", "set api_key to 16 characters or more"),
+        ("D", "agent_port", "Flare has no known option for a key"),
+        ("boot10", "master_port", "set api_key to 16 characters or more"),
+    ],
+)
+def test_every_lane_of_four_tells_all_its_faults_at_once(tmp_path, lane, other, rule):
+    """Three nodes, a GID and HCAs for all nodes, an empty NCCL variable, one port for two things, a rule: one message, no connection."""
+    text = (offline.ROOT / "inventory/four-spark/hosts.yml").read_text()
+    three = re.sub(r"        spark-4:\n(?:          .*\n)+", "", text)
+    env = 'env: {NCCL_IB_GID_INDEX: "3", NCCL_IB_HCA: mlx5_0, NCCL_DEBUG: ""}'
+    settings = f"          {lane}: {{{env}, port: 28999, {other}: 28999, expose: true}}\n"
+    (tmp_path / "hosts.yml").write_text(three.replace("        lanes:\n", f"        lanes:\n{settings}"))
+    done = offline.typed(
+        "start", f"--lane={lane}", f"--inventory={tmp_path}", XDG_STATE_HOME=str(tmp_path / "state")
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    for words in (
+        "needs 4 nodes, the inventory has 3",
+        f"lanes.{lane}.env.NCCL_IB_GID_INDEX: GID indexes are discovered",
+        f"lanes.{lane}.env.NCCL_IB_HCA: HCAs are each node's own",
+        f"lanes.{lane}.env.NCCL_DEBUG: empty is not unset",
+        rule,
+    ):
+        assert words in done.stderr, done.stderr
+    assert re.search("28999 is the port of|cannot share port 28999", done.stderr)

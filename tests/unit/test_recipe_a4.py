@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sparkyard import showing
 from sparkyard.errors import ConfigError
 from sparkyard.load import find_recipes, load_all
+from sparkyard.lock import Lock
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
 from tests.unit.words import behind, env, flag, mounts
@@ -91,6 +93,15 @@ def test_what_all_ranks_must_agree_on_is_said_once_and_stands_everywhere(cabled)
             assert flag(words, "--context") == flag(behind(head), "--context")
         assert len(agreed["TF_DS_ROUND_MS"].split(",")) == int(agreed["TF_DS_ROUND_ROWS"])
     assert env(rendered(cabled).containers[2])["TF_DS_ROUND_MS"] == ROUND
+
+
+def test_what_must_agree_is_shown_with_its_source(cabled):
+    here = load_all(cabled, dict(find_recipes(ROOT, [])), "A4", environ={}, sets=[])
+    (rules,) = [s for s in showing.sections(here, rendered(cabled), Lock(), "") if s.title == "rules"]
+    named = {row["name"]: row["about"] for row in rules.rows}
+    assert named["the window, everywhere the same: TF_DS_WINDOW, --pool"].startswith("config.env.example")
+    cited = {row["key"]: row["from"] for section in showing.sources(here) for row in section.rows}
+    assert cited["agree.0"].startswith("config.env.example @64c3d74e")
 
 
 def test_the_order_is_3_2_1_0(cabled):

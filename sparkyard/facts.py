@@ -106,7 +106,9 @@ def _of(answers: Answers, question: Question) -> Answer:
 
 def _unclear(answers: Answers, what: str, answer: Answer) -> CouldNotCheck:
     said = (answer.err.strip() or answer.out.strip() or f"status {answer.status}")[:300]
-    return CouldNotCheck(f"{what}: {said}", node=answers.node)
+    deaf = "docker daemon" in said.lower() and "permission denied" not in said.lower()
+    next_step = f"on {answers.node}: sudo systemctl start docker" if deaf else ""
+    return CouldNotCheck(f"{what}: {said}", node=answers.node, next_step=next_step)
 
 
 # --- files and folders -----------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from sparkyard.rendered import RenderedLane
 from sparkyard.tables import finding
 from sparkyard.verbs import running_lane
 
+SHORT = 12
+"""Characters that a cell of the table may have: with the other columns, what 80 columns leave."""
 TOKEN_SECONDS = 30.0
 """How long ``status`` waits for its one token."""
 
@@ -30,7 +32,9 @@ def status(line: Line) -> None:
     answers = _answers(line, rendered, [node.name for node in lane.nodes])
     ranks = rank_states(rendered, answers)
     for rank in ranks:
-        line.emit(_row(rank))
+        line.emit(row(rank))
+    for event in (each for rank in ranks for each in below(rank)):
+        line.emit(event)
     _tell_jobs(line, answers)
     serving = all(rank.as_wanted for rank in ranks)
     token = one_token(rendered) if any(rank.state == "running" for rank in ranks) else "nothing runs"
@@ -62,13 +66,32 @@ def _answers(line: Line, rendered: RenderedLane, nodes: list[str]) -> dict[str, 
     return found
 
 
-def _row(rank: RankState) -> Event:
-    row: dict[str, Any] = asdict(rank) | {
+def row(rank: RankState) -> Event:
+    """A rank in one row. What differs stands in it where it is a few words, else below the table."""
+    found = [*rank.trouble, *rank.drift]
+    longer = f"{len(found)}, below" if len(found) > 1 else "below"
+    told: dict[str, Any] = asdict(rank) | {
         "since": rank.since.split(".")[0],
-        "drift": [*rank.trouble, *rank.drift] or "none",
+        "drift": found or "none",
+        "told": longer if _is_long(rank) else found or "none",
         "as_wanted": rank.as_wanted,
+        "headings": {"told": "drift"},
     }
-    return finding("status", row)
+    return finding("status", told)
+
+
+def below(rank: RankState) -> tuple[Event, ...]:
+    """What differs, a line each, where a column of a table would be too narrow for it."""
+    if not _is_long(rank):
+        return ()
+    return tuple(
+        Event("finding", f"rank {rank.rank}: {text}", rank.node, data={"rank": rank.rank, "drift": text})
+        for text in (*rank.trouble, *rank.drift)
+    )
+
+
+def _is_long(rank: RankState) -> bool:
+    return len(", ".join((*rank.trouble, *rank.drift))) > SHORT
 
 
 def _summary(lane: str, rendered: RenderedLane, good: bool, token: str) -> Event:

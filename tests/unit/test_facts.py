@@ -160,8 +160,9 @@ def test_docker_without_access_is_not_an_empty_list():
 def test_no_such_image_is_none_and_anything_else_is_unclear():
     asked = facts.image_question("x")
     assert facts.image(raw.answers(HEAD, {asked: raw.NO_IMAGE}), asked) is None
-    with pytest.raises(CouldNotCheck, match="Cannot connect"):
+    with pytest.raises(CouldNotCheck, match="Cannot connect") as failure:
         facts.image(raw.answers(HEAD, {asked: (1, "", "Cannot connect to the Docker daemon")}), asked)
+    assert failure.value.next_step == "on spark-1: sudo systemctl start docker"
 
 
 def test_listeners_from_ss_and_from_the_kernel_table():

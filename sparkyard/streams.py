@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 TAIL = 4 * 1024 * 1024
 """Bytes kept of each output while lines are followed; everything is kept otherwise."""
+LONGEST = 1024 * 1024
+"""Bytes after which a line is handed out in pieces: a program may write for ever without an end of line."""
 
 
 class Output:
@@ -27,6 +29,9 @@ class Output:
         )
         for line in lines:
             self._on_line(line.decode(errors="replace"))
+        while len(self._partial) > LONGEST:
+            self._on_line(self._partial[:LONGEST].decode(errors="replace"))
+            self._partial = self._partial[LONGEST:]
 
     def close(self) -> bytes:
         """The bytes kept, after handing out a last line without an end."""

@@ -29,6 +29,8 @@ from sparkyard.world import Completed, Shell, World
 
 KEPT = 400
 """Log lines kept in memory of each container."""
+WIDEST = 2000
+"""Characters kept and shown of a line of a log; the saved log has it whole."""
 TRIES = 3
 """Lost connections or engines in a row after which a rank counts as lost; one failed ssh is not a death."""
 PAUSE = 1.0
@@ -45,6 +47,15 @@ def split_stamp(line: str) -> tuple[str, str]:
     """Docker's time of a log line (nine digits after the point, so that times sort as text) and the line."""
     found = STAMP.match(line)
     return (found[1], line[found.end() :]) if found else ("", line)
+
+
+def cut(text: str) -> str:
+    """A line as it is kept and shown: its beginning, where it is longer than a person reads."""
+    return (
+        text
+        if len(text) <= WIDEST
+        else f"{text[:WIDEST]} … ({len(text):,} characters, whole in the saved log)"
+    )
 
 
 class LostTrackError(Exception):
@@ -160,7 +171,8 @@ class Watch:
         self._set(Ending(self.node, self.container, f"{UNWATCHED}: {reason}", lines=self.lines(LAST_LINES)))
 
     def _hear(self, line: str) -> None:
-        stamp, text = split_stamp(line)
+        stamp, whole = split_stamp(line)
+        text = cut(whole)
         with self._news.lock:
             if (stamp, text) in self._lines:  # after a lost connection ``--since`` gives the last lines again
                 return
@@ -169,7 +181,7 @@ class Watch:
             self._stamp = max(stamp, self._stamp)
             self._lines.append((stamp, text))
             self.last_heard = time.monotonic()
-            if self._gate is not None and self._gate.search(text):
+            if self._gate is not None and self._gate.search(whole):
                 self.gate_seen = True
             self._news.tell()
 

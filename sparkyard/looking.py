@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from sparkyard import facts, load
@@ -76,7 +76,7 @@ def logs(line: Line, node: str, follow: bool, lines: str) -> None:
         nodes = chosen_nodes(line.inventory, node, "--node")
     found = containers(line, nodes)
     wanted = [
-        (name, fact.name)
+        (name, fact.name, called(name, fact, facts_))
         for name, facts_ in found.items()
         if not isinstance(facts_, SparkyardError)
         for fact in facts_
@@ -90,7 +90,7 @@ def logs(line: Line, node: str, follow: bool, lines: str) -> None:
     errors = [error for error in found.values() if isinstance(error, SparkyardError)]
     if wanted:
         with ThreadPoolExecutor(len(wanted)) as pool:
-            jobs = [pool.submit(_logs, line, *pair, follow, lines) for pair in wanted]
+            jobs = [pool.submit(_logs, line, *one, follow, lines) for one in wanted]
         errors += [error for job in jobs if isinstance(error := job.exception(), SparkyardError)]
     for error in errors:
         if not isinstance(error, Interrupted):
@@ -99,13 +99,20 @@ def logs(line: Line, node: str, follow: bool, lines: str) -> None:
         line.say("no container of sparkyard is there")
 
 
-def _logs(line: Line, node: str, container: str, follow: bool, lines: str) -> None:
+def called(node: str, fact: ContainerFact, beside: Sequence[ContainerFact]) -> str:
+    """What stands before a container's lines: its node, and where that has several containers, what each of them is."""
+    if len(beside) < 2:
+        return node
+    return f"{node} {f'job {fact.job}' if fact.job else fact.labels.get('sparkyard.service') or fact.name}"
+
+
+def _logs(line: Line, node: str, container: str, name: str, follow: bool, lines: str) -> None:
     words = ("docker", "logs", "--tail", lines, *(("--follow",) if follow else ()), container)
     one_at_a_time = threading.Lock()
 
     def show(text: str) -> None:
         with one_at_a_time:
             data = {"line": text, "container": container}
-            line.emit(Event("finding", f"{node} | {text}", node, data=data))
+            line.emit(Event("finding", f"{name} | {text}", node, data=data))
 
     line.around.shell(node).run(Command(words), on_line=show)

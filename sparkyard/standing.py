@@ -31,9 +31,10 @@ def status(line: Line) -> None:
     line.around.stop.clear()
     answers = _answers(line, rendered, [node.name for node in lane.nodes])
     ranks = rank_states(rendered, answers)
+    several = len(ranks) > len({rank.node for rank in ranks})
     for rank in ranks:
-        line.emit(row(rank))
-    for event in (each for rank in ranks for each in below(rank)):
+        line.emit(row(rank, named=several))
+    for event in (each for rank in ranks for each in below(rank, named=several)):
         line.emit(event)
     _tell_jobs(line, answers)
     serving = all(rank.as_wanted for rank in ranks)
@@ -66,8 +67,8 @@ def _answers(line: Line, rendered: RenderedLane, nodes: list[str]) -> dict[str, 
     return found
 
 
-def row(rank: RankState) -> Event:
-    """A rank in one row. What differs stands in it where it is a few words, else below the table."""
+def row(rank: RankState, *, named: bool = False) -> Event:
+    """A rank in one row, ``named`` after its service where a node has several. What differs stands in it where it is a few words, else below."""
     found = [*rank.trouble, *rank.drift]
     longer = f"{len(found)}, below" if len(found) > 1 else "below"
     told: dict[str, Any] = asdict(rank) | {
@@ -75,17 +76,19 @@ def row(rank: RankState) -> Event:
         "drift": found or "none",
         "told": longer if _is_long(rank) else found or "none",
         "as_wanted": rank.as_wanted,
-        "headings": {"told": "drift"},
+        "of": rank.service if named else "",
+        "headings": {"told": "drift", "of": "service"},
     }
     return finding("status", told)
 
 
-def below(rank: RankState) -> tuple[Event, ...]:
+def below(rank: RankState, *, named: bool = False) -> tuple[Event, ...]:
     """What differs, a line each, where a column of a table would be too narrow for it."""
     if not _is_long(rank):
         return ()
+    who = f"rank {rank.rank}, {rank.service}" if named else f"rank {rank.rank}"
     return tuple(
-        Event("finding", f"rank {rank.rank}: {text}", rank.node, data={"rank": rank.rank, "drift": text})
+        Event("finding", f"{who}: {text}", rank.node, data={"rank": rank.rank, "drift": text})
         for text in (*rank.trouble, *rank.drift)
     )
 

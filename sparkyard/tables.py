@@ -20,7 +20,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "published": ("what", "theirs", "ours", "why"),
     "diff": ("what", "lane", "with"),
     "config": ("node", "key", "value", "origin"),
-    "status": ("node", "rank", "state", "since", "health", "image", "told"),
+    "status": ("node", "rank", "of", "state", "since", "health", "image", "told"),
     "render": ("node", "name", "path", "mode", "bytes"),
     "trust": ("node", "address", "type", "fingerprint", "seen"),
     "adopt": ("checkpoint", "file", "bytes", "result"),

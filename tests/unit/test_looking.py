@@ -6,7 +6,7 @@ import pytest
 
 from sparkyard.errors import CouldNotCheck
 from sparkyard.facts import ContainerFact
-from sparkyard.looking import Found, absent
+from sparkyard.looking import Found, absent, called
 from tests.unit import sample
 
 LANE = sample.lane()
@@ -40,3 +40,13 @@ def test_another_lane_on_the_same_port_is_never_asked_in_its_place(facts, words)
 
 def test_a_head_that_does_not_say_what_runs_is_left_to_the_checks():
     assert absent(LANE, {"spark-1": CouldNotCheck("no docker")}) is None
+
+
+def test_lines_are_told_apart_where_a_node_has_several_containers():
+    agent = ContainerFact("a", "i", "running", labels={"sparkyard.service": "agent"})
+    packing = ContainerFact("p", "i", "running", labels={"sparkyard.job": "pack"})
+    assert called("spark-1", agent, (agent,)) == "spark-1"
+    assert [called("spark-1", fact, (agent, packing)) for fact in (agent, packing)] == [
+        "spark-1 agent",
+        "spark-1 job pack",
+    ]

@@ -51,3 +51,16 @@ def test_what_differs_is_readable_at_80_columns():
 def test_a_machine_finds_all_of_it_in_the_row():
     assert row(OTHER).data["drift"] == ["/a/file is missing", "other image"]
     assert (row(SERVES).data["drift"], row(SERVES).data["as_wanted"]) == ("none", True)
+
+
+def test_two_services_of_one_rank_are_told_apart():
+    agent = RankState("spark-1", 0, "agent", "a", "running", SERVES.since, IMAGE)
+    orbit = RankState(
+        "spark-1", 0, "orbit", "o", "exited", trouble=("ended with exit code 3", "its log was lost")
+    )
+    assert [row(rank, named=True).data["of"] for rank in (agent, orbit)] == ["agent", "orbit"]
+    assert row(agent).data["of"] == ""
+    assert [event.message for event in below(orbit, named=True)] == [
+        "rank 0, orbit: ended with exit code 3",
+        "rank 0, orbit: its log was lost",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,23 @@ def diff(line: Line, other: str) -> None:
 
     name, profile = comparing.named(other)
     one = _side(line, line.lane)
-    beside = _side(line, line.lane_named(name, [f"profile={profile}"] if profile else []))
+    beside = _side(line, _with(line, name, profile))
     _heading(line, f"{one.name} beside {beside.name}")
     headings = {"lane": one.name, "with": beside.name}
     for section in comparing.sections(one, beside):
         _heading(line, section.title)
         for row in section.rows:
             line.emit(finding(section.table, {"section": section.title, "headings": headings, **row}))
+
+
+def _with(line: Line, name: str, profile: str) -> Lane:
+    """The lane of ``--with``; a fault of what was typed there names that flag, not those that it stands for."""
+    try:
+        return line.lane_named(name, [f"profile={profile}"] if profile else [])
+    except ConfigError as error:
+        typed = ("--set", "--lane")
+        faults = [replace(fault, file="--with") if fault.file in typed else fault for fault in error.faults]
+        raise ConfigError(faults, next_step=error.next_step) from None
 
 
 def _side(line: Line, lane: Lane) -> comparing.Side:

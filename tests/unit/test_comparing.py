@@ -130,6 +130,19 @@ def test_without_a_second_lane_nothing_is_done():
     assert "next: invoke diff --lane=B --with=C" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("with_", "words"),
+    [
+        ("B@nope", '--with: profile: "nope" is not a known profile'),
+        ("Z", '--with: "Z" is not a known lane'),
+    ],
+)
+def test_a_fault_of_the_second_lane_names_the_flag_that_was_typed(with_, words):
+    done = typed(f"--with={with_}")
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
 # show
 
 

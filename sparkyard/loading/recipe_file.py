@@ -14,7 +14,7 @@ from sparkyard.loading.marked import Faults, Marked
 from sparkyard.loading.phrases import describe
 from sparkyard.loading.recipe_checks import check_recipe
 from sparkyard.loading.shape_faults import collect
-from sparkyard.loading.yaml_file import read_yaml, shown
+from sparkyard.loading.yaml_file import is_odd, read_yaml, shown
 from sparkyard.recipe import Recipe, Setting
 
 RECIPE = "recipe.yml"
@@ -109,14 +109,21 @@ def find_lanes(folders: Sequence[Path], faults: Faults) -> dict[str, Path]:
         for path in paths:
             _add_lane(path, found, faults)
         if not paths:
-            faults.add(shown(folder), 0, "", f"holds no recipe: */{RECIPE} is looked for in it")
+            faults.add(
+                shown(folder), 0, "", f"holds no recipe: */{RECIPE} is looked for in it{_above(folder)}"
+            )
     return found
+
+
+def _above(folder: Path) -> str:
+    """What was probably meant, where the folder is a recipe itself."""
+    return f"; did you mean --recipes={shown(folder.parent)}?" if (folder / RECIPE).is_file() else ""
 
 
 def _add_lane(path: Path, found: dict[str, Path], faults: Faults) -> None:
     lane = lane_of(path)
     if lane is None:
-        faults.add(shown(path), 0, "lane", "missing")
+        _add_nameless(path, faults)
     elif lane in found:
         if found[lane].resolve() != path.parent.resolve():
             first = shown(found[lane] / RECIPE)
@@ -125,9 +132,21 @@ def _add_lane(path: Path, found: dict[str, Path], faults: Faults) -> None:
         found[lane] = path.parent
 
 
+def _add_nameless(path: Path, faults: Faults) -> None:
+    root = read_yaml(path, Faults())
+    lane = root.fields.get("lane") if root else None
+    if lane is None:
+        faults.add(shown(path), 0, "lane", "missing")
+    else:
+        wanted = "letters, digits, _ and -, with a letter first"
+        faults.at(lane, "lane", f"{wanted} is expected, found {describe(lane.value)}")
+
+
 def lane_of(path: Path) -> str | None:
     """The lane that a recipe file names. A file that cannot be read goes by its folder's name, so that choosing it tells why."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
+        if is_odd(path):
+            return path.parent.name
         if found := _LANE.search(path.read_text(encoding="utf-8")):
             return found[2]
     quiet = Faults()

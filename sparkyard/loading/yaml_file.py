@@ -37,9 +37,17 @@ def shown(path: Path) -> str:
         return str(path)
 
 
+def is_odd(path: Path) -> bool:
+    """Whether reading would never end, or end in something else: there is a pipe, a socket or a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def read_yaml(path: Path, faults: Faults) -> Marked | None:
     """The file's content, or None when it is empty or cannot be read; each fault is collected."""
     name = shown(path)
+    if is_odd(path):
+        faults.add(name, 0, "", "a file is expected, found something else (a pipe or a device)")
+        return None
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -22,7 +22,7 @@ from sparkyard.locks import Locks, parse_wait
 from sparkyard.model import Inventory, Lane, Manifest
 from sparkyard.options import Options
 from sparkyard.plan import Plan
-from sparkyard.recap import count
+from sparkyard.recap import counters
 from sparkyard.recording import Recording
 from sparkyard.report import JsonView, MultiView, error_events, human_view
 from sparkyard.reporting.broken_pipe import complain
@@ -300,11 +300,9 @@ class Line:
             complain(f"error: {error}\n")
 
     def _recap(self, status: int) -> None:
-        nodes = [n for e in self.events if e.type == "run-start" for n in e.data["nodes"]]
-        counts = count(self.events, dict.fromkeys(nodes))
         data: dict[str, Any] = {
             "status": status,
-            "nodes": {node: c.data() for node, c in counts.items()},
+            "nodes": counters(self.events),
             "seconds": round(time.monotonic() - self.began, 3),
             "check": self.options.check,
             "stand_in": self.inventory.stand_in,

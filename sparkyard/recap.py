@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from sparkyard.events import Event
@@ -63,3 +63,9 @@ def count(events: Iterable[Event], nodes: Iterable[str] = ()) -> dict[str, Count
     for node, word in settled(events).values():
         counts[node] = counts.get(node, Counts()).plus(word)
     return counts
+
+
+def counters(events: Sequence[Event]) -> dict[str, dict[str, int]]:
+    """The counters of a line as its recap has them: every node that one of its verbs was for, and those that an event names."""
+    nodes = [node for event in events if event.type == "run-start" for node in event.data["nodes"]]
+    return {node: counts.data() for node, counts in count(events, dict.fromkeys(nodes)).items()}

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 from sparkyard.actions import Action, Run, StopContainer, WriteFile
-from sparkyard.actions_job import JobRank, RemoveFiles, RunJob
-from sparkyard.command import Command, fill, mask
+from sparkyard.actions_job import RemoveFiles
+from sparkyard.command import Command, fill
 from sparkyard.docker_words import MARK
 from sparkyard.facts import CONTAINERS, containers, folder, folder_question
-from sparkyard.job_facts import VERSION, JobFact, begun_text, job_fact, job_question
+from sparkyard.job_facts import JobFact, begun_text, job_fact, job_question
 from sparkyard.model import Lane
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.rendered_job import SIDECAR, RenderedJob, RenderedOutput
 from sparkyard.steps.files import not_discovered
+from sparkyard.steps.job_action import run_action
 from sparkyard.steps.job_gates import refused, room_question
 from sparkyard.steps.job_standing import known, ours, path, standing, unsealed
 from sparkyard.system import SYSTEM
@@ -29,8 +29,6 @@ from sparkyard.system import SYSTEM
 NOUN = "job"
 UNLOCKED = re.compile(r"<unlocked: ([^<>]*)>")
 """The mark of a value that the lock does not answer yet."""
-RUN_LIMIT = 300.0
-"""Seconds that ``docker run --detach`` may take before the program itself starts."""
 
 
 def job_steps(
@@ -270,64 +268,10 @@ def _run_step(lane: Lane, rendered: RenderedLane, job: RenderedJob, needs: Seque
             return Verdict("skipped", stands.reason)
         if stands.state == "sealed":
             return Verdict("ok", stands.reason, data={"hash": job.hash})
-        action = _run(lane, rendered, job, told, attach=stands.state == "going")
+        action = run_action(lane, rendered, job, told, attach=stands.state == "going")
         return Verdict("change", stands.reason, (action,))
 
     title = f"job {job.name}: run"
     return Step(
         NOUN, job.name, node, title, judge, questions(job, node), tuple(needs), also=_others(job, node)
     )
-
-
-def _run(
-    lane: Lane, rendered: RenderedLane, job: RenderedJob, told: Mapping[str, Answers], *, attach: bool
-) -> RunJob:
-    def filled(text: str, node: str) -> str:
-        return fill(text, told[node].discovered)
-
-    return RunJob(
-        job=job.name,
-        ranks=tuple(_rank(rendered, job, told[node]) for node in job.nodes),
-        order=job.order,
-        attach=attach,
-        lasting=job.at == "build",
-        timeout=job.timeout,
-        log_silence=job.log_silence,
-        grace=job.grace,
-        says=job.says,
-        makes=tuple(replace(output, path=filled(output.path, output.node)) for output in job.makes),
-        seals={node: filled(job.seal(node), node) for node in job.nodes},
-        begun={node: filled(job.begun(node), node) for node in job.nodes},
-        record=_record(lane, rendered, job),
-    )
-
-
-def _rank(rendered: RenderedLane, job: RenderedJob, answers: Answers) -> JobRank:
-    wanted = job.container_of(answers.node)
-    command = Command(wanted.words, secrets=rendered.secrets, timeout=RUN_LIMIT).filled(answers.discovered)
-    gate = rendered.gates.get(wanted.name)
-    if gate is None:
-        return JobRank(answers.node, wanted.rank, wanted.name, command)
-    return JobRank(answers.node, wanted.rank, wanted.name, command, gate.log, gate.port, gate.timeout)
-
-
-def _record(lane: Lane, rendered: RenderedLane, job: RenderedJob) -> dict[str, object]:
-    """What every seal says; argv of every rank as rendered, with its marks, secrets masked."""
-    ranks = [
-        {
-            "rank": each.rank,
-            "node": each.node,
-            "argv": [mask(word, rendered.secrets) for word in each.words],
-        }
-        for each in job.containers
-    ]
-    return {
-        "version": VERSION,
-        "lane": lane.name,
-        "job": job.name,
-        "about": job.about,
-        "hash": job.hash,
-        "made_of": dict(job.made_of),
-        "bound_to": [mask(text, rendered.secrets) for text in job.bound_to],
-        "ranks": ranks,
-    }

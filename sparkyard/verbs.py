@@ -35,6 +35,9 @@ def build(line: Line) -> None:
     rendered = line.rendered(lane)
     images = image.build_steps(lane, rendered)
     steps = (*images, *clone.clone_steps(lane, rendered), *patch.patch_steps(rendered, placed))
+    if job.build_jobs(rendered):
+        wanted = checkpoint.mounted_steps(lane, line.manifests(lane), job.build_jobs(rendered))
+        steps = (*(required(step, f"download --lane={lane.name}") for step in wanted), *steps)
     line.run(Plan("build", lane.name, (*steps, *jobs_of_build(lane, rendered, steps))), rendered.secrets)
 
 

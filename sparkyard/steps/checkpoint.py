@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from sparkyard.manifest import Place, place, seal_entries, seal_text
 from sparkyard.model import Lane, Manifest, Node, RemoteFile
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.render_kept import kept_folders
+from sparkyard.rendered_job import RenderedJob
 from sparkyard.reporting.amounts import size
 from sparkyard.safetensors import INDEX_ENDING
 from sparkyard.trees import Tree, holds, parse_disk, parse_tree, proven
@@ -118,6 +119,21 @@ def download_steps(lane: Lane, manifests: Mapping[str, Manifest], *, deep: bool 
             _head_step(lane, copy, needs) if copy.node == lane.head else _worker_step(lane, copy, needs)
         )
     return tuple(steps)
+
+
+def mounted_steps(
+    lane: Lane, manifests: Mapping[str, Manifest], jobs: Sequence[RenderedJob]
+) -> tuple[Step, ...]:
+    """Those steps whose checkpoints jobs mount, on the nodes of these jobs: asked before anything that was made is made again."""
+    read = {(c.node, word) for each in jobs for c in each.containers for word in c.words}
+
+    def is_mounted(step: Step) -> bool:
+        node = next(each for each in lane.nodes if each.name == step.node)
+        folder = Copy(step.name, node, manifests[step.name]).marked.folder
+        return any(on == step.node and folder in word for on, word in read)
+
+    copies = [step for step in download_steps(lane, manifests) if step.noun == "checkpoint"]
+    return tuple(replace(step, needs=()) for step in copies if step.name in manifests and is_mounted(step))
 
 
 def _nodes(lane: Lane, name: str) -> tuple[Node, ...]:

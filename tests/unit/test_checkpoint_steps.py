@@ -3,19 +3,24 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from sparkyard.actions import CopyFiles, Fetch, Offer, Prove
 from sparkyard.errors import CouldNotCheck
+from sparkyard.load import find_recipes, load_all
 from sparkyard.manifest import seal_text
 from sparkyard.model import Manifest, RemoteFile
 from sparkyard.plan import Answer, Answers
+from sparkyard.render import render_lane
 from sparkyard.steps.adopt import adopt_steps, match
-from sparkyard.steps.checkpoint import download_steps
+from sparkyard.steps.checkpoint import download_steps, mounted_steps
+from sparkyard.steps.job import build_jobs
 from sparkyard.trees import Seen
 from tests.unit import sample
 
+ROOT = Path(__file__).resolve().parents[2]
 A = RemoteFile("a.bin", 100, sha256="a" * 64)
 B = RemoteFile("sub/b.json", 20, blob="b" * 40)
 MANIFEST = Manifest("example/tiny", sample.COMMIT, (A, B))
@@ -215,3 +220,24 @@ def test_steps_import_nothing_that_acts():
     )
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("B", {"spark-1", "spark-2", "spark-3", "spark-4"}),  # each rank packs rows of its own copy
+        ("D", {"spark-1"}),  # the head exports for all
+        ("C", set()),  # no job
+    ],
+)
+def test_what_jobs_of_a_build_mount_must_be_there_before_they_begin(name, nodes):
+    inventory = ROOT / "inventory/four-spark"
+    here = load_all(inventory, find_recipes(ROOT, []), name, environ={}, sets=[])
+    index = RemoteFile("model.safetensors.index.json", 7, sha256="5" * 64)
+    known = {
+        each: Manifest(spec.repo, sample.COMMIT, (index,), config=sample.ENGRAM_CONFIG)
+        for each, spec in here.checkpoints.items()
+    }
+    asked = mounted_steps(here, known, build_jobs(render_lane(here, known)))
+    assert {step.node for step in asked} == nodes
+    assert not any(step.needs for step in asked)

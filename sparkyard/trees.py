@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sparkyard.errors import CouldNotCheck
 from sparkyard.manifest import INCOMING, digest, unanswered
 from sparkyard.model import RemoteFile
 from sparkyard.plan import Answer
@@ -14,6 +16,8 @@ Key = tuple[str, int, int, int, int]
 """Filesystem id, inode, size, mtime_ns, ctime_ns: what a file's proof hangs on."""
 
 _ENTRY = re.compile(r"(?m)^//([a-zA-Z])\t(\d+)\t(\d+)\t(\d+)\t(-?\d+)\.(\d{9})\d*\t(-?\d+)\.(\d{9})\d*\t")
+NOT_A_FILE = "not a file: "
+"""What ``tree_text`` says of something else in the place of a record."""
 _LEDGER_LINE = re.compile(r"(\S+)\t(\d+)\t(\d+)\t(-?\d+)\t(-?\d+)\t((?:sha256|blob):[0-9a-f]+)")
 
 
@@ -90,10 +94,20 @@ def _sections(answer: Answer, node: str, what: str) -> tuple[str, str, str]:
     return head, ledger, seal.strip("\n")
 
 
+def _in_the_way(node: str, path: str) -> CouldNotCheck:
+    return CouldNotCheck(
+        f"{path} is no regular file, and sparkyard keeps a record there",
+        node=node,
+        next_step=f"look at it and remove it: rm -r -- {shlex.quote(path)}",
+    )
+
+
 def refuse_cut(answer: Answer, node: str, what: str) -> None:
     """Raises CouldNotCheck for an answer that failed or does not end as it must."""
     if answer.status != 0:
         last = (answer.err.strip().splitlines() or [f"status {answer.status}"])[-1]
+        if last.startswith(NOT_A_FILE):
+            raise _in_the_way(node, last.removeprefix(NOT_A_FILE))
         raise unanswered(node, what, last)
     if not answer.out.rstrip("\n").endswith("\n//done"):
         raise unanswered(node, what, "the answer was cut short")

@@ -17,9 +17,13 @@ tree_files() {
     find "$2" "$1/" -mindepth 1 ! -type d -printf '//%y\t%i\t%s\t%b\t%T@\t%C@\t%P\n'
 }
 
-# tree_text NAME FILE: the file's lines below a mark, nothing when it is not there.
+# tree_text NAME FILE: the file's lines below a mark, nothing when it is not there. A folder cannot be read, and a pipe never ends.
 tree_text() {
     printf '//%s\n' "$1"
+    if [ -e "$2" ] && [ ! -f "$2" ] && [ "$2" != /dev/null ]; then
+        printf 'not a file: %s\n' "$2" >&2
+        return 1
+    fi
     [ ! -e "$2" ] || cat "$2" || return
     printf '\n'
 }

@@ -282,6 +282,16 @@ def test_records_come_back_and_damaged_ones_are_none(tmp_path: Path):
     assert fact.begun is None
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_in_the_place_of_a_record_is_named_and_not_waited_for(tmp_path: Path, make):
+    make(tmp_path / "a seal")
+    asked = made_question(()).__class__("ask_job", (str(tmp_path / "a seal"), str(tmp_path / "begun")))
+    with pytest.raises(CouldNotCheck) as told:
+        job_fact(Answers("spark-1", {asked: ask(*asked.arguments)}), asked)
+    assert told.value.message == f"{tmp_path}/a seal is no regular file, and sparkyard keeps a record there"
+    assert told.value.next_step == f"look at it and remove it: rm -r -- '{tmp_path}/a seal'"
+
+
 def test_an_answer_that_is_cut_is_none(tmp_path: Path):
     (tmp_path / "whole").write_bytes(b"x")
     asked = made_question((str(tmp_path / "whole"),))

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from sparkyard.command import fill
 from sparkyard.errors import CouldNotCheck
 from sparkyard.facts import CONTAINERS, ContainerFact, containers, file, image, image_question
+from sparkyard.job_facts import job_question
 from sparkyard.model import Container
 from sparkyard.plan import Answers, Question
 from sparkyard.rendered import RenderedLane
+from sparkyard.rendered_job import RenderedJob
 from sparkyard.steps.files import question
 from sparkyard.steps.image_found import difference
+from sparkyard.steps.job_standing import unsealed
 from sparkyard.steps.patch import question as patch_question
 from sparkyard.steps.service import moved
 from sparkyard.system import SYSTEM, system
@@ -51,7 +54,13 @@ def status_questions(rendered: RenderedLane, node: str) -> tuple[Question, ...]:
     """What to ask a node for its status."""
     files = (question(each) for each in rendered.files_of(node))
     texts = (patch_question(each) for each in rendered.patches if each.node == node)
-    return (SYSTEM, CONTAINERS, image_question(rendered.image.reference), *files, *texts)
+    jobs = (job_question(each, node) for each in _jobs(rendered, node))
+    return (SYSTEM, CONTAINERS, image_question(rendered.image.reference), *files, *texts, *jobs)
+
+
+def _jobs(rendered: RenderedLane, node: str) -> tuple[RenderedJob, ...]:
+    """The jobs of a build that left something on a node for its ranks to read."""
+    return tuple(each for each in rendered.jobs if each.at == "build" and each.outputs_of(node))
 
 
 def rank_states(rendered: RenderedLane, answers: Mapping[str, Answers]) -> tuple[RankState, ...]:
@@ -80,6 +89,7 @@ def _state(rendered: RenderedLane, wanted: Container, answers: Answers | None) -
             *_container_drift(fact, wanted, answers),
             *_files_drift(rendered, answers),
             *_patches_drift(rendered, answers),
+            *_jobs_drift(rendered, answers),
             *_image_drift(rendered, fact, answers),
         ),
         trouble=_trouble(fact, rendered.lane),
@@ -134,6 +144,18 @@ def _files_drift(rendered: RenderedLane, answers: Answers) -> tuple[str, ...]:
             found.append(f"file {path} has other content")
         elif fact.mode & 0o7777 != each.mode:
             found.append(f"file {path} has mode {fact.mode:04o}, not {each.mode:04o}")
+    return tuple(found)
+
+
+def _jobs_drift(rendered: RenderedLane, answers: Answers) -> tuple[str, ...]:
+    """What jobs left on a node and is not as it was sealed, or would be made otherwise today."""
+    found: list[str] = []
+    for each in _jobs(rendered, answers.node):
+        try:
+            why = unsealed(each, answers)
+        except CouldNotCheck as error:
+            why = f"could not be checked: {error.message}"
+        found += [f"job {each.name}: {why}"] if why else []
     return tuple(found)
 
 

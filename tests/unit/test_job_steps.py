@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkyard import facts
+from sparkyard import drift, facts
 from sparkyard.actions import Run, StopContainer, WriteFile
 from sparkyard.actions_job import RemoveFiles, RunJob
 from sparkyard.facts import folder_question
@@ -481,3 +481,25 @@ def test_what_is_of_one_start_alone_is_done_again_for_the_next(fresh, age, runni
         for rank in (0, 1)
     }
     assert standing(job, LANE, answers).state == state
+
+
+# --- what status says -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sealed", "made", "words"),
+    [
+        (seal(0), WHOLE, ()),
+        (seal(0), MISSING, (f"job rows: {HOME}/rows/rows-0.bin is gone",)),
+        (
+            seal(0),
+            WHOLE.replace("|7|", "|8|"),
+            (f"job rows: {HOME}/rows/rows-0.bin was changed since it was sealed",),
+        ),
+        ("", WHOLE, ("job rows: was not done yet",)),
+    ],
+)
+def test_what_a_job_left_and_is_not_as_it_was_sealed_is_drift_of_the_rank(sealed, made, words):
+    """A rank may go on serving from a file that is gone; its next start will not."""
+    assert job_question(JOB, "spark-1") in drift.status_questions(RENDERED, "spark-1")
+    assert drift._jobs_drift(RENDERED, told(0, sealed, made=made)) == words

@@ -82,7 +82,7 @@ def _state(rendered: RenderedLane, wanted: Container, answers: Answers | None) -
     return RankState(
         *place,
         fact.state,
-        since=fact.started if fact.running else fact.finished,
+        since=_time(fact.started if fact.running else fact.finished),
         image=fact.image,
         health=fact.health,
         drift=(
@@ -96,6 +96,11 @@ def _state(rendered: RenderedLane, wanted: Container, answers: Answers | None) -
     )
 
 
+def _time(text: str) -> str:
+    """A time as Docker gives it; empty for its year 1, which is no time."""
+    return "" if text.startswith("0001-") else text
+
+
 def _trouble(fact: ContainerFact, lane: str) -> tuple[str, ...]:
     found: list[str] = []
     if fact.lane != lane:
@@ -103,7 +108,8 @@ def _trouble(fact: ContainerFact, lane: str) -> tuple[str, ...]:
     if fact.state in ("exited", "dead"):
         found.append(ended(fact))
     elif fact.state != "running":
-        found.append(f"it is {fact.state}" + (f": {fact.error}" if fact.error else ""))
+        stands = "was created and never started" if fact.state == "created" else f"is {fact.state}"
+        found.append(f"it {stands}" + (f": {fact.error}" if fact.error else ""))
     if fact.restarts:
         found.append(f"crash loop: restarted {fact.restarts} times; a rank cannot rejoin alone")
     if fact.health == "unhealthy":

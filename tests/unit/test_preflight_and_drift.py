@@ -247,7 +247,10 @@ def test_a_rank_that_serves_as_wanted():
             "ended: the kernel killed it, out of memory",
         ),
         ({"restarts": 3}, "crash loop: restarted 3 times; a rank cannot rejoin alone"),  # T58
-        ({"state": "created", "more": {"Error": "port is taken"}}, "it is created: port is taken"),  # T59
+        (
+            {"state": "created", "more": {"Error": "port is taken"}},
+            "it was created and never started: port is taken",
+        ),  # T59
         ({"more": {"Health": {"Status": "unhealthy"}}}, "its own health check fails"),
     ],
 )
@@ -255,6 +258,11 @@ def test_what_is_wrong_with_a_rank(detail, trouble):
     found = status(**detail)
     assert found.trouble == (trouble,)
     assert not found.as_wanted
+
+
+def test_a_container_that_never_ran_has_no_time():
+    """sparkyard was killed between the two halves of ``docker run``."""
+    assert status(state="created", more={"FinishedAt": "0001-01-01T00:00:00Z"}).since == ""
 
 
 def test_settings_that_changed_are_drift():

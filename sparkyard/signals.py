@@ -14,6 +14,9 @@ from sparkyard.errors import Interrupted
 SHOW_CURSOR = b"\x1b[?25h"
 """The live area hides the cursor; a line that ends at once must give it back."""
 
+LEFT = b"\nended now; a container that ran may go on: invoke status shows it, and the next line heals\n"
+"""What a person must know of a line that ended at once: it stopped nothing on the nodes."""
+
 
 class Signals:
     """Handles both signals for the life of a line.
@@ -43,6 +46,8 @@ class Signals:
         if self._count > 1:
             if sys.stdout.isatty():
                 os.write(sys.stdout.fileno(), SHOW_CURSOR)
+            with contextlib.suppress(OSError):
+                os.write(2, LEFT)
             os._exit(Interrupted.status)  # commands on nodes end with our side of their input
         if self._asking or not self._end_cleanly():
             raise KeyboardInterrupt

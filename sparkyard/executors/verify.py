@@ -30,20 +30,18 @@ def request(action: Request, node: str, world: World) -> None:
     asked, answered = mask(_asked(check), secrets), mask(judged.answered, secrets)
     world.verdict(asked, answered, judged.result)
     if judged.result in ("fail", "could not check"):
-        raise _failed(check, node, judged, (asked, answered, *(f"known: {hint}" for hint in hints)), secrets)
+        raise _failed(check, node, judged, hints, secrets)
 
 
 def _failed(
-    check: CheckSpec, node: str, judged: Judgement, details: tuple[str, ...], secrets: tuple[str, ...]
+    check: CheckSpec, node: str, judged: Judgement, hints: tuple[str, ...], secrets: tuple[str, ...]
 ) -> VerifyFailed:
-    asked, answered, *hints = details
+    """What was asked and answered is the step's verdict, and is not said twice."""
     return VerifyFailed(
         mask(f"{check.name}: {judged.result}: {'; '.join(judged.faults)}", secrets),
         node=node,
         details=[
-            f"asked: {asked}",
-            f"answered: {answered}",
-            *hints,
+            *(f"known: {hint}" for hint in hints),
             "nothing was changed; the lane was left as it is",
         ],
         next_step="invoke logs" if judged.result == "fail" else "invoke status",

@@ -30,5 +30,5 @@ def lane_named(line: Line, name: str | None, sets: Sequence[str]) -> Lane:
     if faults or lane is None:
         raise ConfigError([*faults, *(besides(lane, faults) if lane is not None else ())])
     read = any(verb not in STAY for verb in line.verbs)
-    starts = not line.options.check and any(verb in STARTS for verb in line.verbs)
-    return with_secrets(lane, read=read, make=starts)
+    starts = any(verb in STARTS for verb in line.verbs)
+    return with_secrets(lane, read=read, make=starts and not line.options.check, judge=starts)

@@ -50,3 +50,5 @@ def test_a_file_that_was_edited_to_something_else_is_refused_and_not_told(lane, 
     assert "remove the file for a new secret" in lines[0]
     assert not text or text not in lines[0]
     assert "also a bad" not in lines[1]
+    looked = with_secrets(lane.lane, read=True, make=False, judge=False)  # stop, status
+    assert looked.settings["join_code"].value == "also a bad one"

@@ -82,6 +82,8 @@ def look_at_logs(line: Line, lane: Lane, rendered: RenderedLane) -> None:
     """Whether the ranks' logs say what the settings promise. A check that fails is told (status 3), and the lane goes on serving."""
     if not rendered.logs or line.options.check or (line.nouns and "verify" not in line.nouns):
         return
+    if failure := absent(lane, containers(line, [lane.head.name])):  # --only=verify may have started nothing
+        raise failure
     try:
         line.run(Plan("verify", lane.name, logs.log_steps(rendered)), rendered.secrets)
     except LineEnded as ended:

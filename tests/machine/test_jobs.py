@@ -113,11 +113,38 @@ def sparks(lab: Lab, typist: JobTypist) -> Iterator[Sparks]:
     lab.forget(NODES, LANE)
 
 
+@pytest.fixture(scope="module")
+def built(session_lab: Lab, typist: JobTypist) -> tuple[Sparks, Said]:
+    """One build from nothing, for the tests that only look at it; the first test that has nodes of its own forgets it."""
+    session_lab.forget(NODES, LANE)
+    return Sparks(session_lab, typist), typist.ok("build")
+
+
+@pytest.fixture(scope="module")
+def serving(session_lab: Lab, typist: JobTypist) -> Iterator[Sparks]:
+    """The lane, built and started once, for the tests beside it; each leaves it serving, or is the last."""
+    session_lab.forget(NODES, LANE)
+    refused = typist.json("start")
+    assert refused.status == 1
+    assert "invoke build --lane=J" in refused.failures()
+    order = [event["step"] for event in typist.ok("build", "start").of("step-changed")]
+    wanted = [
+        "service:agent@spark-2",
+        "service:agent@spark-1",
+        "job:pair-ready@spark-1",
+        "job:pair@spark-1",
+        "service:server@spark-1",
+    ]
+    assert [step for step in order if step in wanted] == wanted
+    yield Sparks(session_lab, typist)
+    session_lab.forget(NODES, LANE)
+
+
 # --- as it should be --------------------------------------------------------------------------------------------------
 
 
-def test_both_ranks_leave_their_rows_and_are_sealed(sparks: Sparks) -> None:
-    said = sparks.typist.ok("build")
+def test_both_ranks_leave_their_rows_and_are_sealed(built: tuple[Sparks, Said]) -> None:
+    sparks, said = built
     assert [sparks.rows(rank).stat().st_size for rank in (0, 1)] == [4096, 4096]
     seals = [sparks.seal(node) for node in NODES]
     assert [(seal["job"], seal["lane"], len(seal["ranks"])) for seal in seals] == [("rows", "J", 2)] * 2
@@ -132,8 +159,8 @@ def test_both_ranks_leave_their_rows_and_are_sealed(sparks: Sparks) -> None:
     assert said.changed() == {"spark-1": 3, "spark-2": 2}
 
 
-def test_the_next_rank_waits_for_the_gate(sparks: Sparks) -> None:
-    said = sparks.typist.ok("build")
+def test_the_next_rank_waits_for_the_gate(built: tuple[Sparks, Said]) -> None:
+    sparks, said = built
     stamps = [
         sparks.log(said, f"{node}-sparkyard-J-job-rows-{rank}.log").split()[0]
         for rank, node in enumerate(NODES)
@@ -141,8 +168,8 @@ def test_the_next_rank_waits_for_the_gate(sparks: Sparks) -> None:
     assert stamps[1] < stamps[0]
 
 
-def test_a_sealed_job_is_left_alone(sparks: Sparks) -> None:
-    sparks.typist.ok("build")
+def test_a_sealed_job_is_left_alone(built: tuple[Sparks, Said]) -> None:
+    sparks, _ = built
     before = [sparks.rows(rank).stat() for rank in (0, 1)]
     assert sparks.typist.ok("build").changed() == NONE
     assert sparks.typist.json("build", "--check").status == 0
@@ -408,25 +435,14 @@ def test_stop_ends_a_job_that_a_killed_run_left(sparks: Sparks) -> None:
 # --- beside a lane, and in a start ------------------------------------------------------------------------------------
 
 
-def test_stages_are_started_in_their_order(sparks: Sparks) -> None:
-    refused = sparks.typist.json("start")
-    assert refused.status == 1
-    assert "invoke build --lane=J" in refused.failures()
-    order = [event["step"] for event in sparks.typist.ok("build", "start").of("step-changed")]
-    wanted = [
-        "service:agent@spark-2",
-        "service:agent@spark-1",
-        "job:pair-ready@spark-1",
-        "job:pair@spark-1",
-        "service:server@spark-1",
-    ]
-    assert [step for step in order if step in wanted] == wanted
+def test_stages_are_started_in_their_order_and_once(serving: Sparks) -> None:
+    sparks = serving
     assert sparks.typist.ok("build", "start").changed() == NONE
     assert sparks.typist.json("status").status == 0
 
 
-def test_a_job_of_a_start_does_not_run_below_what_comes_after_it(sparks: Sparks) -> None:
-    sparks.typist.ok("build", "start")
+def test_a_job_of_a_start_does_not_run_below_what_comes_after_it(serving: Sparks) -> None:
+    sparks = serving
     sparks.path("spark-1", "pair/paired").unlink()
     said = sparks.typist.json("start")
     assert said.status == 1
@@ -439,8 +455,8 @@ def test_a_job_of_a_start_does_not_run_below_what_comes_after_it(sparks: Sparks)
     assert sparks.path("spark-1", "pair/paired").read_text() == "paired\n"
 
 
-def test_a_job_that_needs_the_gpu_is_refused_beside_a_serving_lane(sparks: Sparks) -> None:
-    sparks.typist.ok("build", "start")
+def test_a_job_that_needs_the_gpu_is_refused_beside_a_serving_lane(serving: Sparks) -> None:
+    sparks = serving
     said = sparks.typist.json("build", "--set=heavy=true")
     assert said.status == 1
     assert "the job heavy needs the lane stopped: it needs the GPU, and lane J serves" in said.failures()

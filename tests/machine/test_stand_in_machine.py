@@ -59,6 +59,15 @@ def test_a_reply_that_is_not_what_was_asked_fails_verify(lab: Lab, typist: Typis
     assert typist.json("verify", *TWIN).status == 3
 
 
+def test_a_lane_that_does_not_run_is_asked_nothing(lab: Lab, typist: Typist) -> None:
+    del lab
+    typist.ok("stop", *TWIN)
+    said = typist.json("verify", *TWIN)
+    assert said.status == 3
+    assert "does not run; nothing was asked" in said.failures()
+    assert not said.of("step-failed")
+
+
 def test_a_lane_without_a_tiny_repository_is_refused_before_anything(
     lab: Lab, typist: Typist, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkyard import provenance, showing_jobs, showing_published
-from sparkyard.command import MASK
+from sparkyard.command import MASK, discovered
 from sparkyard.lock import Lock
 from sparkyard.model import Lane, Value
 from sparkyard.pins import git_specs
@@ -65,8 +65,8 @@ def sections(lane: Lane, rendered: RenderedLane, lock: Lock, parity: str = "") -
         Section("what the logs must say once it serves", tuple(showing_published.logs(lane))),
         *_published(lane, lock),
         _figures(lane),
-        Section("edited texts", tuple(_texts(lane))),
-        Section("chat template", tuple(_template(lane, parity))),
+        Section("edited texts", tuple(_texts(lane, rendered))),
+        Section("chat template", tuple(_template(lane, rendered, parity))),
     )
     return tuple(section for section in found if section.rows)
 
@@ -299,18 +299,24 @@ TEMPLATE = "template"
 """The edited text that is a chat template: its prompts can be compared with the checkpoint's own encoder."""
 
 
-def _texts(lane: Lane) -> Iterator[Row]:
+def _texts(lane: Lane, rendered: RenderedLane) -> Iterator[Row]:
     for name, patch in lane.recipe.patches.items():
         if name != TEMPLATE:
-            yield {"name": name, "about": _placed(patch)}
+            yield {"name": name, "about": _placed(name, patch, rendered)}
 
 
-def _template(lane: Lane, parity: str) -> Iterator[Row]:
+def _template(lane: Lane, rendered: RenderedLane, parity: str) -> Iterator[Row]:
     for name, patch in lane.recipe.patches.items():
         if name == TEMPLATE:
-            yield {"name": name, "value": parity or "parity unproven", "about": _placed(patch)}
+            yield {
+                "name": name,
+                "value": parity or "parity unproven",
+                "about": _placed(name, patch, rendered),
+            }
 
 
-def _placed(patch: PatchSpec) -> str:
+def _placed(name: str, patch: PatchSpec, rendered: RenderedLane) -> str:
+    """What is edited, and where the text lies: on the head, as on every node where it has no path of its own."""
+    here = next((each.path for each in rendered.patches if each.name == name), patch.path)
     edits = f"{len(patch.edits)} edit{'' if len(patch.edits) == 1 else 's'} of " if patch.edits else ""
-    return f"{edits}{patch.file}, placed at {patch.path}"
+    return f"{edits}{patch.file}, placed at {here.replace(discovered('home'), '~')}"

@@ -48,11 +48,14 @@ LONGEST = 2000
 """Characters of a question or an answer that are shown; the run record has the rest."""
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    r"|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 
 
 def clean(text: Any) -> str:
-    """Text that cannot steer the terminal: no escape sequences, no control characters but tab and line feed."""
+    """Text that cannot steer the terminal: no escape sequences, no marks that turn the direction of writing, no control characters but tab
+    and line feed.
+    """
     return ESCAPES.sub("", str(text))
 
 

@@ -18,6 +18,7 @@ from sparkyard.events import Event, EventType
 from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
 from sparkyard.reporting import amounts
 from sparkyard.reporting.human import HumanView
+from sparkyard.reporting.lines import clean
 from tests.unit import happenings
 
 WHEN = datetime(2026, 11, 29, 12, 0, 0, 5000, tzinfo=UTC)
@@ -319,3 +320,8 @@ def test_sizes(count, words):
 )
 def test_spans(seconds, words):
     assert amounts.span(seconds) == words
+
+
+def test_nothing_that_a_program_prints_steers_the_terminal():
+    text = "\x1b[2J\x1b]0;title\x07\x1b[31mred\x1b[0m \u202eback\u2066\u2069 \r\x00tab\tend\u00e9"
+    assert clean(text) == "red back tab\tend\u00e9"

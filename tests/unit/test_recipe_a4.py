@@ -99,7 +99,9 @@ def test_what_must_agree_is_shown_with_its_source(cabled):
     here = load_all(cabled, dict(find_recipes(ROOT, [])), "A4", environ={}, sets=[])
     (rules,) = [s for s in showing.sections(here, rendered(cabled), Lock(), "") if s.title == "rules"]
     named = {row["name"]: row["about"] for row in rules.rows}
-    assert named["the window, everywhere the same: TF_DS_WINDOW, --pool"].startswith("derived: config.env.example")
+    assert named["the window, everywhere the same: TF_DS_WINDOW, --pool"].startswith(
+        "derived: config.env.example"
+    )
     cited = {row["key"]: row["from"] for section in showing.sources(here) for row in section.rows}
     assert cited["agree.0"].startswith("derived: config.env.example @64c3d74e")
 

@@ -368,8 +368,9 @@ def test_an_export_whose_nodes_went_down_in_a_phase_is_made_anew(stopped: Lab, t
     began = ""
     for phase in ("start", "rendezvous", "pull", "write"):  # each run gets further than the one before it
         held(stopped, typist, phase)
-        for node in NODES:  # as a reboot does
-            stopped.run(node, "sh", "-c", "docker ps -q --filter label=sparkyard.job | xargs -r docker kill")
+        for node in NODES:  # as a reboot does; a rank that lost its peers may have ended by itself
+            kill = "docker ps -q --filter label=sparkyard.job | xargs -r docker kill"
+            stopped.run(node, "sh", "-c", kill, check=False)
         again = inspected(stopped, "spark-1", "sparkyard-D-job-export-0")["Id"]
         assert again != began
         began = again

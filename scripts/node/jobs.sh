@@ -18,7 +18,8 @@ ask_job() {
                 ;;
             esac
         fi
-        printf '%s|%s\n' "$(stat -f -c %i "$(tree_existing "$job_output")")" "$job_seen"
+        # of its folder, which stays: a job that goes on may replace the file meanwhile
+        printf '%s|%s\n' "$(stat -f -c %i "$(tree_existing "${job_output%/*}")")" "$job_seen"
     done
     printf '//done\n'
 }

@@ -109,10 +109,14 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def end(find: Callable[[], set[int]], *, grace: float, what: str) -> None:
-    """TERM what ``find`` finds, then KILL, until it finds nothing. It asks again each time: pids are reused."""
+    """TERM what ``find`` finds and KILL it after ``grace`` seconds, or KILL it at once when there are none, until it finds nothing.
+
+    It asks again each time: pids are reused.
+    """
     deadline = time.monotonic() + grace
     pids = find()
-    send(pids, signal.SIGTERM)
+    if grace > 0:
+        send(pids, signal.SIGTERM)
     while pids and time.monotonic() < deadline:
         time.sleep(TICK)
         pids = find()

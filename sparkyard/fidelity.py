@@ -74,10 +74,8 @@ def comparisons(
     for number, spec in enumerate(lane.recipe.published):
         if spec.profile not in made:
             rendering = Rendering(with_profile(lane, spec.profile), known, lock)
-            made[spec.profile] = (
-                rendering,
-                rendering.unjudged()[0],
-            )  # published values may well break our rules
+            rendered, _ = rendering.unjudged()  # published values may well break our rules
+            made[spec.profile] = (rendering, rendered)
         found.append(_compared(number, spec, *made[spec.profile]))
     faults = {fault: None for rendering, _ in made.values() for fault in rendering.templates.faults()}
     if faults:
@@ -171,8 +169,9 @@ def _faults(seen: Mapping[str, Pair], declared: Mapping[str, Pair]) -> Iterator[
             yield f"{what}: {_told(pair)}: not declared in `differences`"
         elif declared[what] != pair:
             yield f"{what}: {_told(pair)}: declared as {_told(declared[what])}"
-    for what in declared.keys() - seen.keys():
-        yield f"{what}: declared as {_told(declared[what])}: there is no such difference"
+    for what, pair in declared.items():
+        if what not in seen:
+            yield f"{what}: declared as {_told(pair)}: there is no such difference"
 
 
 def _told(pair: Pair) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 
-from sparkyard.lab.processes import end
+import pytest
+
+from sparkyard.lab import processes
 
 HEARS_TERM = """
 import signal, sys, time
@@ -21,13 +24,22 @@ def ended(grace: float) -> int:
     process = subprocess.Popen([sys.executable, "-c", HEARS_TERM], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
-    end(lambda: {process.pid} if process.poll() is None else set(), grace=grace, what="a test's process")
+    processes.end(lambda: {process.pid} if process.poll() is None else set(), grace=grace, what="a process")
     process.stdout.close()
     return process.wait()
 
 
-def test_without_a_grace_nothing_hears_a_term() -> None:
-    assert [ended(0) for _ in range(5)] == [-signal.SIGKILL] * 5
+def test_without_a_grace_nothing_is_sent_a_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[signal.Signals] = []
+    real = processes.send
+
+    def send(pids: Iterable[int], number: signal.Signals) -> None:
+        sent.append(number)
+        real(pids, number)
+
+    monkeypatch.setattr(processes, "send", send)
+    assert ended(0) == -signal.SIGKILL
+    assert set(sent) == {signal.SIGKILL}
 
 
 def test_with_a_grace_a_process_ends_by_itself() -> None:

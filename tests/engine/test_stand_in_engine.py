@@ -258,6 +258,35 @@ def test_another_identity_s_kept_prompts_are_deleted(ranks: Ranks) -> None:
     assert [path.name != "other" for path in spill.iterdir()] == [True]
 
 
+BOTH = """
+import shutil
+from pathlib import Path
+import disk
+
+deleted, top = [], Path("spill")
+really = shutil.rmtree
+
+def rmtree(folder):
+    if not deleted:  # the other rank was faster
+        really(folder)
+    deleted.append(folder.name)
+    really(folder)
+
+shutil.rmtree = rmtree
+(top / "other" / "prompt").mkdir(parents=True)
+disk.spill(top, 1, "mine")
+print(deleted, [path.name for path in top.iterdir()])
+"""
+
+
+def test_two_ranks_of_a_node_delete_the_same_prompts(program: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BOTH], cwd=tmp_path, env={"PYTHONPATH": str(program)}, capture_output=True,
+        text=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "['other'] ['mine']"
+
+
 def test_faults_on_demand_are_for_every_rank_or_for_one(ranks: Ranks) -> None:
     ranks.start(1, STAND_IN_1="--die-after 0 --exit-code 7 --last-words 'CUDA error: out of memory'")
     assert ranks.ended(1) == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -66,6 +67,8 @@ def spill(top: Path, rank: int, name: str) -> None:
     for other in sorted(top.iterdir()):
         if other.name != name and other.is_dir() and not os.path.ismount(other):
             say(rank, f"spill: {other.name} has another identity, deleted")
-            shutil.rmtree(other)
+            while other.exists():
+                with contextlib.suppress(FileNotFoundError):  # another rank of this node deletes it too
+                    shutil.rmtree(other)
     (top / name).mkdir(mode=0o700, exist_ok=True)
     say(rank, f"spill: identity {name} in {top}")

@@ -21,7 +21,7 @@ from sparkyard.recipe import JobSpec, Recipe
 from sparkyard.render import render_lane
 from sparkyard.rendered_job import RenderedJob
 from tests.unit import sample
-from tests.unit.test_job_steps import rows
+from tests.unit.job_answers import rows
 
 ENGINE = "engine"
 

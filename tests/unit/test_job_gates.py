@@ -1,0 +1,103 @@
+"""What must be free before a job begins, judged from raw answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkyard.plan import Verdict
+from sparkyard.rendered import RenderedLane
+from sparkyard.steps import job as jobs
+from tests.unit.job_answers import (
+    GIB,
+    HOME,
+    LANE,
+    RENDERED,
+    WHOLE,
+    begun,
+    container,
+    judge,
+    rendered,
+    told,
+)
+
+
+def serving(lane: str = "T", service: str = "engine") -> dict[str, Any]:
+    return {"name": "serves", "labels": {"sparkyard.lane": lane, "sparkyard.service": service}}
+
+
+def gate(lane: RenderedLane = RENDERED, **more: Any) -> Verdict:
+    return judge("job:rows-gates@spark-1", told(0, **more), told(1), lane=lane)
+
+
+def test_room_is_judged_in_bytes():
+    verdict = gate(available=999_999)
+    assert verdict.state == "blocked"
+    assert verdict.reason == f"999999 bytes are free on {HOME}/rows; the job rows needs 1000000 bytes"
+    assert verdict.next_step == "free 1 bytes there (0.0 GiB)"
+    assert gate(available=1_000_000).state == "ok"
+
+
+def test_what_its_own_outputs_hold_counts_as_free():
+    assert gate(started=begun(0), made=WHOLE, available=1_000_000 - 4096).state == "ok"
+    verdict = gate(started=begun(0), made=WHOLE, available=1_000_000 - 4097)
+    assert "and 4096 are held by what it left" in verdict.reason
+
+
+def test_two_rooms_on_one_filesystem_are_added():
+    path = "{{ root }}/rows"
+    lane = rendered(room=[{"path": path, "bytes": "600000"}, {"path": path, "bytes": "600000"}])
+    assert "needs 1200000 bytes" in gate(lane, available=1_000_000).reason
+
+
+def test_memory_that_is_missing_is_told():
+    lane = rendered(memory=120 * GIB)
+    assert "the job rows needs 120.0 GiB" in gate(lane).reason
+
+
+@pytest.mark.parametrize(("memory", "state"), [(96 * GIB, "ok"), (98 * GIB, "blocked")])
+def test_beside_a_serving_lane_eight_gib_stay_free(memory, state):
+    lane = rendered(memory=memory)  # 104.9 GiB are free
+    verdict = gate(lane, found=(serving("X"),))
+    assert verdict.state == state
+    if state == "blocked":
+        assert verdict.reason.startswith(
+            "the job rows needs the lane stopped: 104.9 GiB are free beside lane X"
+        )
+        assert verdict.next_step == "invoke stop --lane=X"
+
+
+def test_a_job_that_needs_the_gpu_waits_for_no_lane():
+    lane = rendered(gpu=True)
+    assert gate(lane).state == "ok"
+    verdict = gate(lane, found=(serving("X"),))
+    assert "needs the lane stopped: it needs the GPU, and lane X serves" in verdict.reason
+    engine = {"name": "vllm", "image": "vllm/vllm-openai"}
+    assert "is not sparkyard's; expected no other engine" in gate(lane, found=(engine,)).reason
+    left = container(0, name="other", labels={"sparkyard.lane": "X", "sparkyard.job": "export"})
+    assert "job export of lane X" in gate(lane, found=(left,)).reason
+
+
+def test_what_a_serving_lane_reads_is_not_made_again_below_it():
+    """One pack of four is gone: to make all of them again, those that the ranks of the lane read would be removed."""
+    reads = gate(made=WHOLE, found=(serving(),))
+    assert reads.state == "blocked"
+    assert "needs the lane stopped: serves runs, and reads what the job left" in reads.reason
+    assert reads.next_step == "invoke stop --lane=T"
+    assert gate(made=WHOLE, found=(serving("X"),)).state == "ok"  # another lane has files of its own
+    assert gate(found=(serving(),)).state == "ok"  # nothing is there to be read
+
+
+def test_a_job_of_a_start_runs_beside_what_came_before_it():
+    lane = rendered(at="start", memory=GIB)
+    found = {s.id: s for s in jobs.job_steps(LANE, lane, lane.jobs, beside=("agent",))}
+    step = found["job:rows-gates@spark-1"]
+
+    def ask(service: str) -> Verdict:
+        answers = told(0, found=(serving(service=service),))
+        return step.judge(replace(answers, others={"spark-2": told(1)}))
+
+    assert ask("agent").state == "ok"
+    assert ask("engine").next_step == "invoke restart --lane=T"

@@ -9,13 +9,16 @@ from rich.console import Console
 from rich.text import Text
 
 from sparkyard.events import Event
-from sparkyard.reporting.lines import Line, clean, fold, lines_of
+from sparkyard.reporting.gathering import GATHERED, gathered
+from sparkyard.reporting.lines import Line, below, clean, fold, lines_of, shows_actions
 from sparkyard.reporting.live import LiveArea
 from sparkyard.reporting.meter import Meter
 from sparkyard.tables import Row, folded, known
 
 NARROWEST = 20
 """Columns below which nothing is folded any narrower."""
+PATIENCE = 2.0
+"""Seconds after which what waits for its like from other nodes is shown, when the next event comes."""
 
 
 class HumanView:
@@ -45,12 +48,24 @@ class HumanView:
         self._table = ""
         self._rows: list[Row] = []
         self._started = False
+        self._everyone: list[str] = []
+        self._begun: set[str] = set()
+        self._waiting: list[Event] = []
+        self._since = 0.0
 
     @property
     def _width(self) -> int:
         return max(self._console.width, NARROWEST)  # COLUMNS=0 is taken at its word by rich
 
     def handle(self, event: Event) -> None:
+        if event.type in GATHERED and event.node and event.step not in self._begun:
+            self._wait(event)
+            return
+        self._print_waiting()
+        if event.type == "run-start":
+            self._everyone, self._begun = list(event.data.get("nodes", ())), set()
+        elif event.type == "step-start":
+            self._begun.add(event.step)
         table = str(event.data.get("table", "")) if event.type == "finding" else ""
         if self._rows and table != self._table:
             self._print_table()
@@ -63,9 +78,28 @@ class HumanView:
             self._show(event)
 
     def close(self) -> None:
+        self._print_waiting()
         self._print_table()
         if self._area:
             self._area.close()
+
+    def _wait(self, event: Event) -> None:
+        """Keep what was found of one node until it is known of which others the same was found."""
+        now = self._clock()
+        if self._waiting and now - self._since > PATIENCE:
+            self._print_waiting()
+        self._since = self._since if self._waiting else now
+        self._waiting.append(event)
+
+    def _print_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._print_table()
+        for event in gathered(waiting, self._everyone, self._below):
+            self._show(event)
+
+    def _below(self, event: Event) -> tuple[Line, ...]:
+        return tuple(below(event, self._width, actions=shows_actions(event, self._verbose)))
 
     def _show(self, event: Event) -> None:
         if (event.type in ("run-start", "recap") or "heading" in event.data) and self._started:

@@ -200,8 +200,12 @@ def lines_of(event: Event, width: int, verbose: int = 0) -> list[Line]:
         wanted = "line" in event.data and (not event.step or verbose >= 2)
         return output(event) if wanted else []
     word = "running" if event.type == "step-start" else WORDS.get(event.type, "note").replace("-", " ")
-    actions = event.type in ("step-would-change", "step-failed") or verbose >= 1
-    return step(event, word, width) + below(event, width, actions=actions)
+    return step(event, word, width) + below(event, width, actions=shows_actions(event, verbose))
+
+
+def shows_actions(event: Event, verbose: int) -> bool:
+    """Whether the commands of a step are shown below its line."""
+    return event.type in ("step-would-change", "step-failed") or verbose >= 1
 
 
 def output(event: Event) -> list[Line]:

@@ -31,42 +31,49 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: HubServer
-    status = 0
-    sent = 0
+    entry: Request | None = None
+    """The record of the request that is being answered."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Requests are recorded, not printed."""
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
     def do_GET(self) -> None:
         self._answer()
 
-    def do_POST(self) -> None:
-        self._answer()
-
-    def do_DELETE(self) -> None:
-        self._answer()
+    do_HEAD = do_POST = do_DELETE = do_GET  # noqa: N815 (their names there)
 
     def _answer(self) -> None:
-        self.status, self.sent = 0, 0
-        url = urlsplit(self.path)
-        path = unquote(url.path)
+        self.entry = None
+        path = self._place()
         if path in CONTROL:
             self._control(path)
             return
         try:
             self._refuse_by_fault(path)
-            self._route(path, parse_qs(url.query))
+            self._route(path, parse_qs(urlsplit(self.path).query))
         except Refusal as refusal:
             self._send(refusal.status, to_json({"error": str(refusal)}), refusal.headers)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
-        token = "Authorization" in self.headers
-        self.faults.record(
-            Request(self.command, path, self.headers.get("Range", ""), self.status, self.sent, token)
-        )
+        if self.entry is None:
+            self._record(0)
+
+    def _place(self) -> str:
+        return unquote(urlsplit(self.path).path)
+
+    def _record(self, status: int) -> None:
+        """Note the request before its answer leaves: who has the answer finds it in the record."""
+        path = self._place()
+        if path not in CONTROL:
+            said = self.headers.get("Range", ""), status, 0, "Authorization" in self.headers
+            self.entry = Request(self.command, path, *said)
+            self.faults.record(self.entry)
+
+    def _write(self, body: bytes) -> None:
+        """Bytes of an answer's body, counted before they leave."""
+        if self.entry is not None:
+            self.entry.sent += len(body)
+        self.wfile.write(body)
 
     @property
     def faults(self) -> Faults:
@@ -175,16 +182,16 @@ class Handler(BaseHTTPRequestHandler):
             self._send_body(entry, start, end - start + 1)
 
     def _send_body(self, entry: Entry, start: int, count: int) -> None:
-        path = unquote(urlsplit(self.path).path)
+        path = self._place()
         rate = self.faults.now.rate if self.faults.applies(path) else 0
         limit = self.faults.now.drop_after
         drop = count > limit and self.faults.take("drops", path)
-        began = time.monotonic()
+        began, sent = time.monotonic(), 0
         for piece in self._pieces(entry, start, limit if drop else count, rate):
-            self.wfile.write(piece)
-            self.sent += len(piece)
+            self._write(piece)
+            sent += len(piece)
             if rate:
-                time.sleep(max(0.0, began + self.sent / rate - time.monotonic()))
+                time.sleep(max(0.0, began + sent / rate - time.monotonic()))
         if drop:
             self.wfile.flush()
             self.close_connection = True
@@ -204,11 +211,10 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self._begin(status, len(body), headers)
         if self.command != "HEAD":
-            self.wfile.write(body)
-            self.sent += len(body)
+            self._write(body)
 
     def _begin(self, status: int, length: int, headers: dict[str, str]) -> None:
-        self.status = status
+        self._record(status)
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
-    """One request as answered; ``sent`` counts the bytes of the body that left."""
+    """One request as it is answered; ``sent`` counts the bytes of the body that leave, and grows while they do."""
 
     method: str
     path: str
@@ -88,7 +88,7 @@ class Faults:
             self.requests = []
 
     def record(self, request: Request) -> None:
-        """Note a request that was answered."""
+        """Note a request whose answer begins."""
         with self._lock:
             self.requests.append(request)
 

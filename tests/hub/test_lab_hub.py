@@ -220,6 +220,25 @@ def test_faults_and_the_record_over_http(hub: Hub) -> None:
         assert client.get("/lab/requests").json() == []
 
 
+def test_a_request_is_in_the_record_before_its_answer_leaves(hub: Hub) -> None:
+    hub.faults.set(rate=1000)
+    place = url(hub, "parts/model.safetensors")
+    with httpx2.Client(follow_redirects=True) as client, client.stream("GET", place) as answer:
+        next(answer.iter_raw(1))
+        assert [request.status for request in hub.requests] == [302, 200]
+        assert 0 < hub.requests[-1].sent < len(WEIGHTS)
+
+
+def test_an_answer_that_goes_on_is_not_in_the_next_record(hub: Hub) -> None:
+    hub.faults.set(rate=20_000)
+    with httpx2.Client(follow_redirects=True) as client:
+        with client.stream("GET", url(hub, "parts/model.safetensors")) as answer:
+            next(answer.iter_raw(1))
+            hub.faults.forget()
+        client.get(url(hub, "config.json"))
+    assert [request.path.rpartition("/")[2] for request in hub.requests] == ["config.json"]
+
+
 def test_no_way_out_of_the_folder(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("no")
     with httpx2.Client() as client:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +17,7 @@ import pytest
 
 from sparkyard.lab import tiny_repos
 from tests.machine.typed import until
+from tests.ports import free_port
 
 LAB = Path(__file__).parents[2] / "recipes" / "lab"
 SHOW = "import json, sys, os, styles; g = styles.parse(sys.argv[1:], os.environ); print(json.dumps([g.style.name, dict(g.facts), g.rendezvous, g.problems]))"
@@ -38,7 +36,7 @@ def read(program: Path, *words: str, **env: str) -> tuple[str, dict[str, str], s
     """Style, facts, rendezvous and problems of a command line."""
     done = subprocess.run(
         [sys.executable, "-c", SHOW, *words],
-        cwd=program, env=env, capture_output=True, text=True, check=True, timeout=30,
+        cwd=program, env=env, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     style, facts, rendezvous, problems = json.loads(done.stdout)
     return style, facts, rendezvous, problems
@@ -120,7 +118,7 @@ class Ranks:
         return (self.folder / f"{rank}.log").read_text()
 
     def ended(self, rank: int) -> int:
-        return self.running[rank].wait(30)
+        return self.running[rank].wait(180)
 
     def record(self, rank: int) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(
@@ -132,7 +130,7 @@ class Ranks:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         url = f"http://127.0.0.1:{self.port}{path}"
         return httpx2.request(
-            "POST" if body is not None else "GET", url, json=body, headers=headers, timeout=10
+            "POST" if body is not None else "GET", url, json=body, headers=headers, timeout=60
         )
 
     def serve(self, *more: str, **env: str | None) -> None:
@@ -147,15 +145,6 @@ class Ranks:
         assert answer.status_code == 200, answer.text
         message: dict[str, Any] = answer.json()["choices"][0]["message"]
         return message
-
-
-def free_port() -> int:
-    """A port below those that connections take for themselves: a rank that tries again and again must never meet itself."""
-    for port in random.sample(range(20000, 32000), 100):
-        with socket.socket() as listener, contextlib.suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")
 
 
 @pytest.fixture
@@ -282,7 +271,7 @@ print(deleted, [path.name for path in top.iterdir()])
 def test_two_ranks_of_a_node_delete_the_same_prompts(program: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOTH], cwd=tmp_path, env={"PYTHONPATH": str(program)}, capture_output=True,
-        text=True, check=True, timeout=30,
+        text=True, check=True, timeout=120,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "['other'] ['mine']"
 

@@ -29,7 +29,7 @@ def boot(folder: Path, line: str, **env: str) -> tuple[list[str], list[str]]:
     words = [*line.split(), "--speculative-config", DRAFTS]
     done = subprocess.run(
         [sys.executable, "-c", BOOT, *words],
-        cwd=folder, env=env, capture_output=True, text=True, check=True, timeout=30,
+        cwd=folder, env=env, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     said, faults = json.loads(done.stdout)
     return said, faults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -12,14 +13,25 @@ from pathlib import Path
 import pytest
 
 from sparkyard import lab as simulated
+from sparkyard.lab import node as nodes_of_the_lab
 from sparkyard.lab.errors import LabError, require_programs
-from tests.machine.typed import Typist
+from tests.machine.typed import Typist, end_lines
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "inventory"
 PAIR = ("spark-1", "spark-2")
 FOUR = ("spark-1", "spark-2", "spark-3", "spark-4")
 DATA = "home/.local/share/sparkyard"
 """Where a node keeps what is sparkyard's, in its own folder."""
+OURS = "label=sparkyard.lane"
+AWAY = """
+while found=$(docker ps --all --quiet "$@") && [ "$found" ]; do docker rm --force $found || sleep 0.2; done
+docker ps --quiet >/dev/null
+"""
+"""Again and again: a container may end, or go, between the list and the removal."""
+KILLED = """
+while found=$(docker ps --quiet "$@") && [ "$found" ]; do docker kill $found || sleep 0.2; done
+docker ps --quiet >/dev/null
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,6 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if reason and item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Before what a test's own fixtures put right: no line of it goes on."""
+    end_lines()
 
 
 def missing_programs() -> str:
@@ -47,7 +65,7 @@ class Lab:
         self.folder = Path(state.folder)
 
     def run(
-        self, node: str, *command: str, check: bool = True, seconds: float = 60
+        self, node: str, *command: str, check: bool = True, seconds: float = 300
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in a node."""
         words = simulated.enter_words(node, command, cwd="/")
@@ -57,7 +75,7 @@ class Lab:
         )
         return done
 
-    def out(self, node: str, *command: str, seconds: float = 60) -> str:
+    def out(self, node: str, *command: str, seconds: float = 300) -> str:
         """What a command in a node printed."""
         return self.run(node, *command, seconds=seconds).stdout.strip()
 
@@ -67,15 +85,31 @@ class Lab:
 
     def forget(self, nodes: Sequence[str], folder: str = DATA) -> None:
         """Take the containers of every lane from the nodes, and a folder of each node's own."""
-        ours = "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force"
         for node in nodes:
-            self.run(node, "sh", "-c", ours)
+            self.away(node)
             shutil.rmtree(self.own(node) / folder, ignore_errors=True)
+
+    def away(self, node: str, chosen: str = OURS) -> None:
+        """Remove the containers of a filter (all, when it is empty), running or not."""
+        self.run(node, "sh", "-c", AWAY, "away", *(("--filter", chosen) if chosen else ()))
+
+    def kill(self, node: str, chosen: str) -> None:
+        """Kill the containers of a filter, those that have not ended by themselves."""
+        self.run(node, "sh", "-c", KILLED, "killed", "--filter", chosen)
+
+    def processes(self, node: str, words: str) -> list[str]:
+        """Command lines in a node that have these words: the process ids of all labs of this machine are the same."""
+        found = []
+        for pid in nodes_of_the_lab.pids(simulated.here().node(node)):
+            with contextlib.suppress(OSError):
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found += [line] if words in line else []
+        return found
 
     def ship(self, image: str, nodes: Sequence[str] = ("spark-2",)) -> None:
         """Copy an image of spark-1's engine to other nodes, past sparkyard."""
         for node in nodes:
-            self.run("spark-1", "sh", "-c", f"docker save {image} | ssh {node} docker load", seconds=120)
+            self.run("spark-1", "sh", "-c", f"docker save {image} | ssh {node} docker load")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,8 @@ def running(folder: Path) -> Iterator[DockerEngine]:
 
 
 def _await(engine: DockerEngine, process: subprocess.Popen[bytes]) -> None:
-    for _try in range(200):
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"dockerd ended: {(engine.folder / 'log').read_text()[-2000:]}")
         try:

@@ -8,11 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkyard.model import Link, Node
+from tests.ports import free_port
 
 
 @dataclass
@@ -58,9 +60,7 @@ def make_key(path: Path) -> None:
 def running(folder: Path, address: str = "127.0.0.2", set_env: str = "") -> Iterator[Sshd]:
     """An sshd that takes only our key. sshd re-executes itself, hence absolute paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     for name in ("hostkey", "id"):
         make_key(folder / name)
     Path("/run/sshd").mkdir(exist_ok=True)
@@ -86,11 +86,12 @@ def running(folder: Path, address: str = "127.0.0.2", set_env: str = "") -> Iter
 
 
 def _await(address: str, port: int, process: subprocess.Popen[bytes]) -> None:
-    for _try in range(200):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError("sshd ended")
         try:
-            socket.create_connection((address, port), timeout=1).close()
+            socket.create_connection((address, port), timeout=10).close()
         except OSError:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)

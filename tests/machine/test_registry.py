@@ -17,16 +17,11 @@ import pytest
 from sparkyard.errors import StepFailed
 from sparkyard.registry import Reference, Registry, parse
 from tests.machine.docker_engine import DockerEngine, running
+from tests.machine.typed import until
+from tests.ports import free_port
 
 pytestmark = pytest.mark.machine
 PASSWORDS = "person:$2y$05$Yp4ohzUjGeGfQJzDrvdW5OZ8dVGTyYmyyo0sUFyRSnSSfTMZYqbkC\n"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
@@ -44,16 +39,19 @@ def serving(folder: Path, more: str = "") -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log)
     try:
-        address, _, port = host.partition(":")
-        for _try in range(200):
-            assert process.poll() is None, (folder / "log").read_text()
-            with contextlib.suppress(OSError), socket.create_connection((address, int(port)), 1):
-                break
-            threading.Event().wait(0.05)
+        until(lambda: answers(host) or process.poll() is not None)
+        assert process.poll() is None, (folder / "log").read_text()
         yield host
     finally:
         process.terminate()
         process.wait()
+
+
+def answers(host: str) -> bool:
+    address, _, port = host.partition(":")
+    with contextlib.suppress(OSError), socket.create_connection((address, int(port)), 10):
+        return True
+    return False
 
 
 @pytest.fixture(scope="module")

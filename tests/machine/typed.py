@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jsonschema
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((PROJECT / "sparkyard/schemas/events.schema.json").read_text(encoding="utf-8"))
 VALID = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
-LIMIT = 300.0
+LIMIT = 900.0
 """Seconds after which a line that hangs is a failure of the test."""
 
 
@@ -67,7 +69,8 @@ class Typist:
         return kept | {k: v for k, v in os.environ.items() if k in ("SPARKYARD_LAB", "SPARKYARD_LAB_CACHE")}
 
     def start(self, *line: str, **kwargs: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        """One line that goes on while the test does; ``end_lines`` ends it after the test, if nobody did."""
+        process = subprocess.Popen(
             self.words(*line),
             cwd=PROJECT,
             env=self.environment(),
@@ -77,6 +80,12 @@ class Typist:
             text=True,
             **kwargs,
         )
+        STARTED.append(process)
+        return process
+
+    def going(self, *line: str) -> Going:
+        """One line with ``--json`` that goes on, and whose events can be waited for."""
+        return Going(self.start(*line, "--json"))
 
     def type(self, *line: str) -> subprocess.CompletedProcess[str]:
         """One line, to its end."""
@@ -105,11 +114,63 @@ class Typist:
         return said
 
 
-def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
+STARTED: list[subprocess.Popen[str]] = []
+"""Lines that were started and may still go on."""
+
+
+class Going:
+    """A line that goes on, with everything that it has said so far."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said: list[str] = []
+        self.complained: list[str] = []
+        pairs = ((process.stdout, self.said), (process.stderr, self.complained))
+        self._readers = [threading.Thread(target=_read, args=pair, daemon=True) for pair in pairs]
+        for reader in self._readers:
+            reader.start()
+
+    def says(self, *words: str) -> None:
+        """Wait until one of its events has all these words."""
+
+        def seen() -> bool:
+            return any(all(word in line for word in words) for line in list(self.said))
+
+        until(lambda: seen() or self.process.poll() is not None)
+        if not seen():
+            self.end()
+            assert seen(), (words, self.said, self.complained)
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for its end: status, output and errors."""
+        status = self.process.wait(LIMIT)
+        for reader in self._readers:
+            reader.join(LIMIT)
+        return status, "".join(self.said), "".join(self.complained)
+
+
+def _read(pipe: IO[str], into: list[str]) -> None:
+    with pipe, contextlib.suppress(ValueError):  # closed by ``end_lines``
+        for line in pipe:
+            into.append(line)  # noqa: PERF402 (each is seen as it comes)
+
+
+def end_lines() -> None:
+    """Kill what a test that failed has left going: the next one must not meet it."""
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def until(true: Callable[[], Any], seconds: float = 180.0) -> None:
     """Wait until something is true."""
     never = threading.Event()
-    for _look in range(int(seconds / 0.05)):
-        if true():
-            return
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not true after {seconds} s"
         never.wait(0.05)
-    raise AssertionError(f"not true after {seconds} s")

@@ -386,6 +386,7 @@ def test_the_wrong_number_of_nodes_is_refused(tmp_path):
 def test_the_boot_log_that_is_looked_for():
     log = lane().recipe.services["rank"].log
     lines = {
+        "[2026-09-22 19:58:40] The server is fired up and ready to roll!",
         "DSV41 shared-expert padding K: layers (5120, 576) -> (5120, 640)",
         "DSV41 indexer chunked (sglang#39187 backport) ARMED: budget",
         "[2026-09-11 23:46:07 TP0 EP0] Initialized DSpark draft runner. attention_backend=dsv4, gamma=5, verify_num_draft_tokens=6, query_token_num=5",
@@ -397,7 +398,7 @@ def test_the_boot_log_that_is_looked_for():
         "DSV41 hc_fused: first call (4096 rows) bit-identical to stock",
     }
     fitting = [[line for line in lines if re.search(check.pattern, line)] for check in log]
-    assert [len(found) for found in fitting] == [1] * 9
+    assert [len(found) for found in fitting] == [1] * 10
     (granted,) = [check for check in log if "full_token" in check.pattern]
     found = re.search(granted.pattern, next(line for line in lines if "full_token=" in line))
     assert found is not None

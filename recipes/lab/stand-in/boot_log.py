@@ -15,6 +15,11 @@ from styles import Given
 
 GRANTED = 6_624_000
 """Tokens; more than lane B pins."""
+BANNERS = {
+    "sglang": "The server is fired up and ready to roll!",
+    "vllm": "INFO:     Application startup complete.",
+}
+"""What the head says once its API is open."""
 
 
 def tell(given: Given, rank: int, environment: Mapping[str, str]) -> None:
@@ -72,9 +77,9 @@ def engram_from_disk(given: Given, rank: int, environment: Mapping[str, str]) ->
 
 
 def serving(given: Given) -> None:
-    """What the head says once its API is open."""
-    if given.style.name == "vllm":
-        say(0, "INFO:     Application startup complete.")
+    """Say the head's banner."""
+    if banner := BANNERS.get(given.style.name):
+        say(0, banner)
 
 
 def ds41f(given: Given, rank: int, environment: Mapping[str, str]) -> Iterator[str]:

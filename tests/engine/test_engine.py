@@ -17,6 +17,7 @@ from sparkyard.events import Event
 from sparkyard.plan import Answers, Plan, Step, Verdict
 from sparkyard.step_world import Surroundings
 from tests.engine.local_nodes import surroundings
+from tests.machine.typed import until
 
 
 class Listener:
@@ -102,7 +103,7 @@ def test_check_over_two_verbs_remembers_what_the_first_would_do(around: Surround
     assert checking.run(Plan("download", "lab", (download,))) == 6
     assert checking.run(Plan("start", "lab", (start,))) == 0
     assert heard.ends() == [("step-would-change", "file:a@spark-1"), ("step-skipped", "file:a@spark-1")]
-    assert heard.of("step-skipped")[0].message == "will be checked after: file a"
+    assert heard.of("step-skipped")[0].message == "is to be done first, as told above"
 
 
 def test_a_final_block_stops_everything_before_it_begins(around: Surroundings, tmp_path: Path) -> None:
@@ -168,16 +169,22 @@ def test_nothing_is_destroyed_without_a_yes(around: Surroundings, tmp_path: Path
     assert not (tmp_path / "a").exists()
 
 
-def test_an_interrupt_ends_the_running_command_and_skips_the_rest(around: Surroundings) -> None:
-    steps = (run_step("spark-1", "long", ("sleep", "600")), run_step("spark-1", "rest", ("true",)))
+def test_an_interrupt_ends_the_running_command_and_skips_the_rest(
+    around: Surroundings, tmp_path: Path
+) -> None:
+    long = ("sh", "-c", 'echo >"$0"; exec sleep 600', str(tmp_path / "it-runs"))
+    steps = (run_step("spark-1", "long", long), run_step("spark-1", "rest", ("true",)))
     running, heard = engine(around)
 
     def interrupt() -> None:
+        until((tmp_path / "it-runs").exists)
         around.interrupted.set()
         around.stop.set()
 
-    threading.Timer(0.3, interrupt).start()
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     assert running.run(Plan("build", "lab", steps)) == 130
+    interrupting.join()
     assert heard.ends() == [("step-failed", "service:long@spark-1"), ("step-skipped", "service:rest@spark-1")]
 
 

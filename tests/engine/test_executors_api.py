@@ -100,7 +100,7 @@ def other_model(name):
 
 
 def ready(url, **fields):
-    known: dict[str, Any] = {"health": "/health", "body": BODY, "timeout": 30.0, "log_silence": 0.0}
+    known: dict[str, Any] = {"health": "/health", "body": BODY, "timeout": 300.0, "log_silence": 0.0}
     return WaitReady(url, **(known | fields))
 
 
@@ -124,8 +124,8 @@ def test_ready_after_a_real_generation(world, said):
 @pytest.mark.parametrize("flag", ["--stall", "--no-tokens"])
 def test_health_without_tokens_is_not_ready(world, flag):  # T80
     with engine(flag) as url, pytest.raises(StepFailed) as failure:
-        wait_ready(ready(url, timeout=1.5), "spark-1", world)
-    assert failure.value.message.startswith("not ready within 1.5 s: /health is 200 since ")
+        wait_ready(ready(url, timeout=5.0), "spark-1", world)
+    assert failure.value.message.startswith("not ready within 5 s: /health is 200 since ")
     assert "gave no token" in failure.value.message
 
 
@@ -134,12 +134,12 @@ def test_never_healthy_says_what_was_last_seen(world):
         engine("--health", "503") as url,
         pytest.raises(StepFailed, match=r"never answered 200; the last: HTTP status 503"),
     ):
-        wait_ready(ready(url, timeout=0.5), "spark-1", world)
+        wait_ready(ready(url, timeout=5.0), "spark-1", world)
 
 
 def test_nobody_listens(world):
     with pytest.raises(StepFailed, match="no connection"):
-        wait_ready(ready("http://127.0.0.1:9", timeout=0.3), "spark-1", world)
+        wait_ready(ready("http://127.0.0.1:9", timeout=5.0), "spark-1", world)
 
 
 def test_a_wrong_key_is_said_at_once(world, tmp_path):
@@ -245,11 +245,13 @@ def test_a_wrong_model_in_a_check_is_explained(world):
 def in_turn(*texts):
     """An HTTP server that says one text after the other, over and over; ``asked`` counts the requests."""
     asked: list[str] = []
+    turn = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            text = texts[len(asked) % len(texts)]
-            asked.append(text)
+            with turn:
+                text = texts[len(asked) % len(texts)]
+                asked.append(text)
             self.rfile.read(int(self.headers["Content-Length"]))
             body = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
             self.send_response(200)

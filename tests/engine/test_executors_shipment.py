@@ -29,7 +29,7 @@ def send(parcels, source=SOURCE, cancelled=None):
     return [(one.save.status, one.load.status) for one in parcels]
 
 
-def gone(pid, seconds=10):
+def gone(pid, seconds=120):
     """Whether a process ends within some seconds."""
     try:
         handle = os.pidfd_open(pid)
@@ -88,6 +88,9 @@ def test_cancelling_leaves_nothing_running(receiver):
 def test_both_ends_go_when_sparkyard_is_killed(tmp_path):
     pids = tmp_path / "pids"
     os.mkfifo(pids)
+    told = os.open(
+        pids, os.O_RDWR
+    )  # open at both ends all the time, so that no writer finds it without a reader
     code = """
 import sys, threading
 from sparkyard.executors.shipment import Parcel, ship
@@ -97,11 +100,13 @@ ship([receiver], ("sh", "-c", said + " /dev/zero", sys.argv[1]), threading.Event
 """
     root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, "-c", code, str(pids)], cwd=root) as process:
-        found: list[int] = []
-        while len(found) < 2:
-            found += [int(word) for word in pids.read_text().split()]
+        said = b""
+        while said.count(b"\n") < 2 and select.select([told], [], [], 120)[0]:
+            said += os.read(told, 100)
         process.kill()
-    assert all(gone(pid) for pid in found)
+    os.close(told)
+    assert len(said.split()) == 2
+    assert all(gone(int(pid)) for pid in said.split())
 
 
 def test_those_that_look_at_the_same_time_share_one_source(tmp_path):

@@ -6,6 +6,7 @@ Imported at every start, also for ``--list`` and ``--help``: nothing heavier tha
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from sparkyard.line import Line
 
 SHORT = {"verbose": ("verbose", "v")}
+
+gc.set_threshold(
+    50_000
+)  # imports and recipes make much that lives to the end: the default looks through it 70 times as often
 
 
 class LaneTask(Task[Any]):

@@ -16,7 +16,7 @@ Bytes = Annotated[int, Field(ge=0)]
 class Part(BaseModel):
     """Base of every part of a recipe: frozen, unknown keys refused, no conversions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Source(Part):

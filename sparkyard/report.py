@@ -1,12 +1,14 @@
 """Views of one stream of events: JSON lines, words for people, the run record. Steps never print.
 
 ``MultiView`` is the one that the engine gets: it takes events from several threads and lets the others see one at a time.
-rich is imported only by ``human_view``.
+rich is imported only by ``human_view``, and only for a terminal.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -204,10 +206,16 @@ class MultiView:
 
 def human_view(stream: TextIO, *, verbose: int = 0) -> HumanView:
     """The view for people, on a terminal or off it."""
-    from sparkyard.reporting.console import make_console  # noqa: PLC0415  rich takes its time
     from sparkyard.reporting.human import HumanView  # noqa: PLC0415
+    from sparkyard.reporting.plain import PlainPaper, is_plain  # noqa: PLC0415
 
-    return HumanView(make_console(stream), verbose=verbose)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")  # a C locale must not turn a middle dot into a traceback
+    if is_plain(stream, os.environ):
+        return HumanView(PlainPaper(stream), verbose=verbose)
+    from sparkyard.reporting.console import RichPaper, make_console  # noqa: PLC0415  rich takes its time
+
+    return HumanView(RichPaper(make_console(stream)), verbose=verbose)
 
 
 def error_events(error: SparkyardError) -> tuple[Event, ...]:

@@ -109,15 +109,14 @@ def _summary(lane: str, rendered: RenderedLane, good: bool, token: str) -> Event
 
 def one_token(rendered: RenderedLane) -> str:
     """Ask the API for one token; empty when it came, else what came instead."""
-    from sparkyard.executors.http import ask, client  # noqa: PLC0415 - httpx2 takes its time
+    from sparkyard.executors.http import Api, ask  # noqa: PLC0415
     from sparkyard.executors.ready import GENERATION  # noqa: PLC0415
     from sparkyard.expectations import shortened  # noqa: PLC0415
     from sparkyard.replies import generated  # noqa: PLC0415
 
     ready = rendered.ready
     body = {**ready.body, "max_tokens": 1, "stream": False}
-    with client(ready.url, ready.api_key) as api:
-        reply = ask(api, "POST", GENERATION, body, TOKEN_SECONDS)
+    reply = ask(Api(ready.url, ready.api_key), "POST", GENERATION, body, TOKEN_SECONDS)
     if reply.status == 200 and generated(reply.document):
         return ""
     return reply.unheard or f"one token was asked for, HTTP status {reply.status}: {shortened(reply.text)}"

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -130,19 +129,14 @@ def typed_line(words: Sequence[str]) -> str:
     return Command(tuple(shown)).line()
 
 
-def package_version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def current_versions() -> dict[str, str]:
     """The versions that a run depends on."""
+    from invoke import __version__ as of_invoke  # type: ignore[attr-defined]  # noqa: PLC0415
+
     return {
         "sparkyard": __version__,
         "python": platform.python_version(),
-        "invoke": package_version("invoke"),
+        "invoke": of_invoke,
     }
 
 

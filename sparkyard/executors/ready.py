@@ -7,12 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import httpx2
-
 from sparkyard.actions import WaitReady
 from sparkyard.diagnosis import LAST_LINES, known_tokens
 from sparkyard.errors import Interrupted, SparkyardError, StepFailed
-from sparkyard.executors.http import ask, client
+from sparkyard.executors.http import Api, ask
 from sparkyard.expectations import shortened
 from sparkyard.replies import Reply, generated, listed_models, model_hint
 from sparkyard.world import World
@@ -112,9 +110,9 @@ class _Asker:
         self._thread.start()
 
     def _ask(self) -> None:
-        with client(self._action.url, self._action.api_key) as api:
-            if self._until(lambda: self._health(api)):
-                self._until(lambda: self._generation(api))
+        api = Api(self._action.url, self._action.api_key)
+        if self._until(lambda: self._health(api)):
+            self._until(lambda: self._generation(api))
 
     def _until(self, once: Any) -> bool:
         """Poll until it is true; False when told to leave or after a failure."""
@@ -132,7 +130,7 @@ class _Asker:
     def _left(self) -> float:
         return max(0.1, self._action.timeout - self._seconds())
 
-    def _health(self, api: httpx2.Client) -> bool:
+    def _health(self, api: Api) -> bool:
         reply = ask(api, "GET", self._action.health, None, min(10.0, self._left()))
         self.progress.last = reply.unheard or f"HTTP status {reply.status}"
         if reply.status != 200:
@@ -140,7 +138,7 @@ class _Asker:
         self.progress.healthy = self._seconds()
         return True
 
-    def _generation(self, api: httpx2.Client) -> bool:
+    def _generation(self, api: Api) -> bool:
         body = {**self._action.body, "stream": False}
         reply = ask(api, "POST", GENERATION, body, min(ATTEMPT, self._left()))
         self.progress.generations += 1
@@ -151,7 +149,7 @@ class _Asker:
         self._give_up(api, reply)
         return False
 
-    def _give_up(self, api: httpx2.Client, reply: Reply) -> None:
+    def _give_up(self, api: Api, reply: Reply) -> None:
         """Set the failure for answers that no waiting will change."""
         self.progress.failure = final_failure(
             self._action, self._node, reply, lambda: ask(api, "GET", "/v1/models", None, 10.0)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import httpx2
-
 from sparkyard.actions import Request
 from sparkyard.command import mask
 from sparkyard.errors import Interrupted, VerifyFailed
-from sparkyard.executors.http import ask, client
+from sparkyard.executors.http import Api, ask
 from sparkyard.expectations import shortened
 from sparkyard.recipe import CheckSpec
 from sparkyard.replies import Judgement, Reply, judge_reply, listed_models, model_hint, over_all, together
@@ -22,10 +20,10 @@ ASKED = 300
 def request(action: Request, node: str, world: World) -> None:
     """Make one check. Raises VerifyFailed when it fails or could not be made, Interrupted."""
     check: CheckSpec = action.check
-    with client(action.url, action.api_key) as api:
-        replies = _send(api, check, world)
-        judged = over_all(check, replies, together(judge_reply(check, reply) for reply in replies))
-        hints = (*judged.hints, *_model(api, check, replies))
+    api = Api(action.url, action.api_key)
+    replies = _send(api, check, world)
+    judged = over_all(check, replies, together(judge_reply(check, reply) for reply in replies))
+    hints = (*judged.hints, *_model(api, check, replies))
     secrets = (action.api_key,)
     asked, answered = mask(_asked(check), secrets), mask(judged.answered, secrets)
     world.verdict(asked, answered, judged.result)
@@ -55,7 +53,7 @@ def _asked(check: CheckSpec) -> str:
     return f"{times}{check.method} {check.path}{body}"
 
 
-def _send(api: httpx2.Client, check: CheckSpec, world: World) -> list[Reply]:
+def _send(api: Api, check: CheckSpec, world: World) -> list[Reply]:
     """The request as often as it is to be repeated; not again once there was no usable reply."""
     replies: list[Reply] = []
     for number in range(check.repeats):
@@ -67,7 +65,7 @@ def _send(api: httpx2.Client, check: CheckSpec, world: World) -> list[Reply]:
     return replies
 
 
-def _send_once(api: httpx2.Client, check: CheckSpec, world: World) -> list[Reply]:
+def _send_once(api: Api, check: CheckSpec, world: World) -> list[Reply]:
     """Every copy of the request at the same moment."""
     replies: list[Reply | None] = [None] * check.at_once
     gate = threading.Barrier(check.at_once)
@@ -88,7 +86,7 @@ def _send_once(api: httpx2.Client, check: CheckSpec, world: World) -> list[Reply
     return [reply or Reply(unheard="the request could not be sent") for reply in replies]
 
 
-def _model(api: httpx2.Client, check: CheckSpec, replies: list[Reply]) -> tuple[str, ...]:
+def _model(api: Api, check: CheckSpec, replies: list[Reply]) -> tuple[str, ...]:
     """What is wrong with the model's name, after a 404."""
     model = check.body.get("model")
     if not isinstance(model, str) or all(reply.status != 404 for reply in replies):

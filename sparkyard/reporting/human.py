@@ -1,19 +1,19 @@
-"""The view for people: writes the lines of events to a rich console, with one live area on a terminal."""
+"""The view for people: writes the lines of events, with one live area on a terminal. What it writes on is given to it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Protocol
 
 from sparkyard.events import Event
 from sparkyard.reporting.gathering import GATHERED, gathered
 from sparkyard.reporting.lines import Line, below, clean, fold, lines_of, shows_actions
-from sparkyard.reporting.live import LiveArea
 from sparkyard.reporting.meter import Meter
 from sparkyard.tables import Row, folded, known
+
+if TYPE_CHECKING:
+    from sparkyard.reporting.live import LiveArea
 
 NARROWEST = 20
 """Columns below which nothing is folded any narrower."""
@@ -21,29 +21,41 @@ PATIENCE = 2.0
 """Seconds after which what waits for its like from other nodes is shown, when the next event comes."""
 
 
+class Paper(Protocol):
+    """What lines are written on. ``width`` is in columns; ``live`` says whether there is a terminal that bars may be drawn on."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def live(self) -> bool: ...
+
+    def write(self, line: Line = ()) -> None: ...
+
+    def area(self) -> LiveArea: ...
+
+
 class HumanView:
     """Shows events in words and colours.
 
     Args:
-        console: where to; its width is what lines are folded to.
+        paper: where to; its width is what lines are folded to.
         verbose: 1 shows the commands of steps that act, 2 their output too.
-        live: whether progress bars may be drawn; asked of the console when None.
+        live: whether progress bars may be drawn; asked of the paper when None.
         clock: seconds that only go forward.
     """
 
     def __init__(
         self,
-        console: Console,
+        paper: Paper,
         verbose: int = 0,
         live: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if live is None:
-            live = console.is_interactive and console.file.isatty()
-        self._console = console
+        self._paper = paper
         self._verbose = verbose
         self._clock = clock
-        self._area = LiveArea(console) if live else None
+        self._area = paper.area() if (paper.live if live is None else live) else None
         self._meters: dict[tuple[str, str], Meter] = {}
         self._table = ""
         self._rows: list[Row] = []
@@ -55,7 +67,7 @@ class HumanView:
 
     @property
     def _width(self) -> int:
-        return max(self._console.width, NARROWEST)  # COLUMNS=0 is taken at its word by rich
+        return max(self._paper.width, NARROWEST)
 
     def handle(self, event: Event) -> None:
         if event.type in GATHERED and event.node and event.step not in self._begun:
@@ -103,7 +115,7 @@ class HumanView:
 
     def _show(self, event: Event) -> None:
         if (event.type in ("run-start", "recap") or "heading" in event.data) and self._started:
-            self._console.print()
+            self._paper.write()
         self._started = True
         running = event.type in ("step-start", "step-output")
         if self._area:
@@ -113,7 +125,7 @@ class HumanView:
         if self._area and event.type == "step-start" and not self._verbose:
             return  # its row in the live area says so
         for line in lines_of(event, self._width, self._verbose):
-            self._print(line)
+            self._paper.write(line)
 
     def _progress(self, event: Event) -> None:
         """A bar on a terminal; off it a line every ten seconds and at each end."""
@@ -128,15 +140,10 @@ class HumanView:
         elif meter.due(now) and not (ended_before and meter.complete):
             prose = f"{label}: {meter.words()}" if label else meter.words()
             for text in fold(prose, self._width, f"{'':<13}{event.node}  "):
-                self._print(((text, "dim"),))
+                self._paper.write(((text, "dim"),))
 
     def _print_table(self) -> None:
         rows, self._rows = self._rows, []
         if rows:
             for number, text in enumerate(folded(self._table, rows, self._width)):
-                self._print(((text, "bold" if number == 0 else ""),))
-
-    def _print(self, line: Line) -> None:
-        text = Text.assemble(*line)
-        text.rstrip()
-        self._console.print(text, soft_wrap=True)
+                self._paper.write(((text, "bold" if number == 0 else ""),))

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from sparkyard.events import Event
+from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import HumanView
 from sparkyard.showing import Section
 from sparkyard.tables import finding
@@ -35,7 +36,7 @@ def typed(*line: str, **env: str) -> subprocess.CompletedProcess[str]:
 def shown(sections: Sequence[Section]) -> str:
     """The text that people see, on 80 columns."""
     stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=80), live=False)
+    view = HumanView(RichPaper(Console(file=stream, width=80)), live=False)
     for section in sections:
         view.handle(Event("finding", section.title, data={"heading": section.title}))
         for row in section.rows:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from sparkyard.events import Event
 from sparkyard.report import JsonView
+from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import PATIENCE, HumanView
 
 FOUR = ["spark-1", "spark-2", "spark-3", "spark-4"]
@@ -24,7 +25,7 @@ def begin(nodes=FOUR):
 
 def told(*events, verbose=0, clock=lambda: 0.0):
     stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=80), verbose=verbose, live=False, clock=clock)
+    view = HumanView(RichPaper(Console(file=stream, width=80)), verbose=verbose, live=False, clock=clock)
     for event in events:
         view.handle(event)
     view.close()

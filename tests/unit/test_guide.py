@@ -16,6 +16,7 @@ from sparkyard.lock import Lock
 from sparkyard.model import Lane
 from sparkyard.render import render_lane
 from sparkyard.rendered_tree import texts
+from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import HumanView
 from sparkyard.tables import finding
 from tests import guide
@@ -39,7 +40,7 @@ def printed(what: str) -> str:
         return texts(rendered)[name]
     assert what == "show"
     stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=80), live=False)
+    view = HumanView(RichPaper(Console(file=stream, width=80)), live=False)
     for section in showing.sections(lane, rendered, Lock()):
         view.handle(Event("finding", section.title, data={"heading": section.title}))
         for row in section.rows:

@@ -17,8 +17,10 @@ from sparkyard.errors import ConfigError, Fault, Unreachable
 from sparkyard.events import Event, EventType
 from sparkyard.report import JsonView, MultiView, RecordView, error_events, human_view
 from sparkyard.reporting import amounts
+from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import HumanView
 from sparkyard.reporting.lines import clean
+from sparkyard.reporting.plain import PlainPaper, is_plain
 from tests.unit import happenings
 
 WHEN = datetime(2026, 11, 29, 12, 0, 0, 5000, tzinfo=UTC)
@@ -38,7 +40,7 @@ def json_lines(events):
 
 def human(events, *, width=80, live=False, clock=lambda: 0.0, **console):
     stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=width, **console), live=live, clock=clock)
+    view = HumanView(RichPaper(Console(file=stream, width=width, **console)), live=live, clock=clock)
     for event in events:
         view.handle(event)
     view.close()
@@ -168,7 +170,7 @@ def test_output_of_a_step_needs_vv_and_output_of_no_step_is_always_shown():
     line = {"line": "compiling"}
     assert human([Event("step-output", node="n", step="image:x@n", data=line)]) == ""
     stream = io.StringIO()
-    HumanView(Console(file=stream, width=80), verbose=2, live=False).handle(
+    HumanView(RichPaper(Console(file=stream, width=80)), verbose=2, live=False).handle(
         Event("step-output", node="n", step="image:x@n", data=line)
     )
     assert "compiling" in stream.getvalue()
@@ -197,13 +199,34 @@ def test_on_a_terminal_the_bars_are_gone_at_the_end():
 
 
 def test_a_row_never_outlives_its_step():
-    view = HumanView(
-        Console(file=io.StringIO(), width=80, force_terminal=True, _environ={"TERM": "xterm"}), live=True
-    )
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, _environ={"TERM": "xterm"})
+    view = HumanView(RichPaper(console), live=True)
     for event in happenings.ran()[:6]:
         view.handle(event)
     assert view._area is not None
     assert view._area._rows == {}
+
+
+@pytest.mark.parametrize("happened", [happenings.ran, happenings.checked])
+def test_plain_paper_gets_the_characters_that_rich_would_write(happened):
+    events = [*happened(), Event("step-output", "", "spark-1", happenings.STEP, {"line": "a\tb \n c\td  "})]
+    stream = io.StringIO()
+    view = HumanView(PlainPaper(stream, {"COLUMNS": "80"}), verbose=2, clock=lambda: 0.0)
+    rich = io.StringIO()
+    other = HumanView(RichPaper(Console(file=rich, width=80)), verbose=2, clock=lambda: 0.0)
+    for event in events:
+        view.handle(event)
+        other.handle(event)
+    view.close()
+    other.close()
+    assert stream.getvalue() == rich.getvalue() != ""
+
+
+@pytest.mark.parametrize(
+    ("environ", "plain"), [({}, True), ({"FORCE_COLOR": ""}, True), ({"FORCE_COLOR": "1"}, False)]
+)
+def test_only_a_terminal_or_a_person_who_wants_it_gets_rich(environ, plain):
+    assert is_plain(io.StringIO(), environ) is plain
 
 
 def test_human_view_writes_to_its_stream_and_knows_a_file_from_a_terminal(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import io
 from rich.console import Console
 
 from sparkyard.drift import RankState
+from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import HumanView
 from sparkyard.standing import below, row
 
@@ -22,7 +23,7 @@ OTHER = RankState(
 
 def test_what_differs_is_readable_at_80_columns():
     stream = io.StringIO()
-    view = HumanView(Console(file=stream, width=80), live=False)
+    view = HumanView(RichPaper(Console(file=stream, width=80)), live=False)
     ranks = (SERVES, DEAF, GONE, OTHER)
     for event in (*map(row, ranks), *(each for rank in ranks for each in below(rank))):
         view.handle(event)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from sparkyard.command import fill
 from sparkyard.facts import ContainerFact, containers
+from sparkyard.job_changes import what_changed
 from sparkyard.job_facts import JobFact, Made, job_fact, job_question, sealed_identities
 from sparkyard.model import Lane
 from sparkyard.plan import Answers
@@ -72,7 +73,8 @@ def unsealed(job: RenderedJob, answers: Answers) -> str:
             return "was begun and not finished"
         return "has a seal that cannot be read (was it edited?)" if fact.damaged else "was not done yet"
     if fact.seal.get("hash") != job.hash:
-        return "was done otherwise: what it is made of has changed since"
+        parts = ", ".join(what_changed(job, fact.seal))
+        return f"was done otherwise: what it is made of has changed since{f' ({parts})' if parts else ''}"
     identities = sealed_identities(fact.seal)
     faults = (
         changed(output, fact.made[output.path], identities.get(path(output, answers)))

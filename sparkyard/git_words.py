@@ -23,6 +23,10 @@ PLAIN = (
     "filter.lfs.required=false",
 )
 """A tree is written as it was committed, whatever the person's own git is set to."""
+MOVED = re.compile(r"warning: redirecting to (\S+)")
+"""What git says of an address that leads to another one, as that of a renamed project does."""
+ORIGIN = "sparkyard.origin"
+"""Under which name a clone keeps where its content came from."""
 
 
 def bare_folder(root: str, url: str) -> str:
@@ -58,6 +62,27 @@ def has(folder: str, commit: str) -> Command:
 def keep(folder: str, commit: str) -> Command:
     """Give the commit a ref of its own."""
     return _git(folder, "update-ref", f"refs/sparkyard/{commit}", commit)
+
+
+def moved(line: str) -> str:
+    """The address that git was led to, by a line of a fetch; empty for any other line."""
+    seen = MOVED.fullmatch(line.strip())
+    return plain(seen[1]) if seen else ""
+
+
+def plain(url: str) -> str:
+    """An address without what makes no difference: a last slash, ``.git``."""
+    return url.rstrip("/").removesuffix(".git")
+
+
+def note_origin(folder: str, url: str) -> Command:
+    """Keep in the clone where its content came from."""
+    return _git(folder, "config", ORIGIN, url)
+
+
+def origin(folder: str) -> Command:
+    """Where the content of the clone came from; status 1 when nobody noted it."""
+    return _git(folder, "config", "--get", ORIGIN)
 
 
 def commits(folder: str) -> Command:

@@ -93,6 +93,7 @@ class Resolver:
         self.say(f"{spec.url}: looking for commit {spec.commit}")
         if COMMIT.fullmatch(spec.commit):
             git.bring(wanted, shell)
+            self.tell_moved(spec.url, git.origin(shell, folder))
             return LockedGit(spec.url, spec.commit, spec.commit)
         git.fill(wanted, shell)
         refs = shell.run(git_words.remote_refs(place))
@@ -101,7 +102,13 @@ class Resolver:
         known = {*shell.run(git_words.commits(folder)).text.split(), *_peeled(refs.text)}
         commit = _only(key, spec, sorted(c for c in known if c.startswith(spec.commit)))
         git.bring(GitFetch(spec.url, commit, folder, place), shell)
+        self.tell_moved(spec.url, git.origin(shell, folder))
         return LockedGit(spec.url, spec.commit, commit)
+
+    def tell_moved(self, url: str, origin: str) -> None:
+        """A renamed project's old address leads to the new one, and nobody notices."""
+        if origin and origin != git_words.plain(url):
+            self.say(f"{url} leads to {origin} now; a commit is the same under both names")
 
     # images
 

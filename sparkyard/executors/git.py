@@ -51,9 +51,17 @@ def fill(action: GitFetch, shell: Shell, world: World | None = None) -> None:
     """Bring every branch and tag into the clone, making it first. Raises StepFailed with the cause in plain words."""
     Path(action.folder).parent.mkdir(parents=True, exist_ok=True)
     must(shell, git_words.init(action.folder), f"making the clone {action.folder}")
-    done = run(shell, git_words.fetch(action.folder, action.place), world)
+    led: list[str] = []
+    done = run(shell, git_words.fetch(action.folder, action.place), world, led.append)
     if done.status != 0:
         raise unreachable(action.url, action.place, shell.node.name, done)
+    source = led[0] if led and action.place == action.url else git_words.plain(action.url)
+    must(shell, git_words.note_origin(action.folder, source), "noting where the clone came from")
+
+
+def origin(shell: Shell, folder: str) -> str:
+    """Where the content of a clone came from: its URL, or the one that this led to. Empty when nobody noted it."""
+    return shell.run(git_words.origin(folder)).text.strip()
 
 
 def has(shell: Shell, folder: str, commit: str) -> bool:
@@ -64,11 +72,15 @@ def has(shell: Shell, folder: str, commit: str) -> bool:
     return done.status == 0
 
 
-def run(shell: Shell, command: Command, world: World | None) -> Completed:
-    """Run git; its percentages become progress, its other lines the last words of a failure."""
+def run(
+    shell: Shell, command: Command, world: World | None, led: Callable[[str], None] | None = None
+) -> Completed:
+    """Run git; its percentages become progress, its other lines the last words of a failure. ``led`` is told where git was led to."""
     last: deque[str] = deque(maxlen=8)
 
     def on_line(line: str) -> None:
+        if led is not None and (place := git_words.moved(line)):
+            led(place)
         seen = PERCENT.search(line)
         if seen is None:
             last.append(line)
@@ -134,6 +146,8 @@ def make_context(action: MakeContext, node: str, world: World) -> None:
                 )
             inner.mkdir(parents=True)
             write(world.shell(node), tree, inner)
+            source = origin(world.shell(node), tree.clone) or "unknown"
+            inner.with_name(f"{inner.name}.origin").write_text(f"origin {source}\ncommit {tree.commit}\n")
 
     _replaced(folder, fill_in)
     for old in marked(folder.parent, action.prefix):

@@ -387,6 +387,32 @@ def test_scripts_parse_and_are_no_templates(script):
     subprocess.run(["sh", "-n", str(RECIPE / script)], check=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("flare-local-inference", True),
+        ("spark-local-inference", True),
+        ("hyperflare-inference", True),
+        ("hyperflare-local-inference-2", False),
+        ("flare", False),
+    ],
+)
+def test_the_checkout_must_come_from_a_name_that_the_repository_is_known_by(name, known):
+    (says,) = [says for says in lane().recipe.jobs["interface"].says if says.pattern.startswith("^origin")]
+    assert bool(re.search(says.pattern, f"origin https://github.com/NVIDIA/{name}")) is known
+    assert not re.search(says.pattern, "origin unknown")
+
+
+def test_where_the_checkout_came_from_is_not_the_recipe_s_own_word():
+    """The Dockerfile takes what git was led to, as sparkyard puts it beside the checkout."""
+    text = (RECIPE / "image/Dockerfile").read_text()
+    assert "COPY flare.origin /opt/flare/.sparkyard-origin\n" in text
+    assert "cat /opt/flare/.sparkyard-origin\n" in (RECIPE / "interface.sh").read_text()
+    build = lane().recipe.image.build
+    assert build is not None
+    assert build.args.keys() == {"RUST", "UV"}
+
+
 def test_what_the_interface_job_wants_is_every_option_that_the_recipe_uses():
     patterns = " ".join(says.pattern for says in lane().recipe.jobs["interface"].says)
     made = rendered(f"approve_key={KEY}")

@@ -39,6 +39,25 @@ class DockerEngine:
     def containers(self) -> list[str]:
         return self.docker("ps", "--all", "--format", "{{.Names}}").splitlines()
 
+    def away(self) -> None:
+        """Remove every container; one may end, or go, meanwhile."""
+        deadline = time.monotonic() + 120
+        while found := self.containers():
+            assert time.monotonic() < deadline, found
+            self.docker("rm", "--force", *found, check=False)
+
+    def clients(self) -> str:
+        """Command lines of the processes of this machine that were told to speak to this engine, and to no other."""
+        mark = f"DOCKER_HOST={self.host}\0".encode()
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (place / "environ").read_bytes() + b"\0":
+                    found.append(
+                        (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    )
+        return "\n".join(found)
+
 
 def busybox_tree(filler: bytes = b"") -> bytes:
     """A tree as tar: busybox under the names of its tools, an empty /tmp, and bytes that make it larger."""
@@ -81,8 +100,8 @@ def running(folder: Path) -> Iterator[DockerEngine]:
         _await(engine, process)
         yield engine
     finally:
-        for container in engine.docker("ps", "--quiet", check=False).split():
-            engine.docker("kill", container, check=False)
+        with contextlib.suppress(RuntimeError):  # it does not answer
+            engine.away()
         process.send_signal(signal.SIGTERM)
         process.wait()
 

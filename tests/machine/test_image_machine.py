@@ -2,7 +2,7 @@
 
 import os
 import re
-import subprocess
+import shutil
 import threading
 
 import pytest
@@ -162,8 +162,7 @@ def test_a_cancelled_ship_leaves_nothing_running_and_the_next_one_heals(world, p
     with pytest.raises(Interrupted):
         ship(stopping)
     assert seen.is_set()
-    left = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True).stdout
-    assert not re.search(rf"docker save {REF}|ssh .*docker load", left)
+    assert not re.search(rf"docker save {REF}|ssh .*docker load", engines[0].clients())
     place.begin_undo()
     ship(world)
     assert image_facts(world.shell("spark-1"), REF) == image_facts(world.shell("spark-2"), REF)
@@ -173,15 +172,23 @@ def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_
     """A docker on PATH that counts its calls and then is the real one."""
     engines[0].add_image(REF, LABEL, filler=b"x" * 1_000_000)
     log = tmp_path / "calls"
-    real = subprocess.run(
-        ["sh", "-c", "command -v docker"], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    real = shutil.which("docker")
     (tmp_path / "bin").mkdir()
     wrapper = tmp_path / "bin" / "docker"
     wrapper.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {real} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
     failures = []
+    everybody = threading.Barrier(3)  # looks before anybody sends
+    looking = threading.local()
+
+    def look(shell, reference):
+        if not hasattr(looking, "begun"):
+            looking.begun = True
+            everybody.wait()
+        return image_facts(shell, reference)
+
+    monkeypatch.setattr("sparkyard.executors.image.image_facts", look)
 
     def one():
         try:
@@ -200,7 +207,7 @@ def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_
 
 def test_a_broken_connection_is_no_death_and_loses_no_line(world, place, engines, worker_sshd):
     engines[1].add_image("base:1")
-    script = "for i in $(seq 60); do echo line $i; sleep 0.05; done; exec sleep 60"
+    script = "for i in $(seq 30); do echo line $i; sleep 0.05; done; until [ -e /go ]; do sleep 0.1; done; for i in $(seq 31 60); do echo line $i; done; exec sleep 600"
     words = ("--detach", "--network", "host", "--name", "lane-1", "base:1", "/bin/sh", "-c", script)
     engines[1].docker("run", *words)
     try:
@@ -209,6 +216,7 @@ def test_a_broken_connection_is_no_death_and_loses_no_line(world, place, engines
             world.watches.news.wait(1, world.watches.news.count)
         before = worker_sshd.connections()
         place.shell("spark-2")._connection.client.get_transport().close()
+        engines[1].docker("exec", "lane-1", "/bin/sh", "-c", "echo >/go")
         while not watch.gate_seen:
             world.watches.demand_all_alive()
             world.watches.news.wait(1, world.watches.news.count)

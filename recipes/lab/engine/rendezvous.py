@@ -18,11 +18,12 @@ SILENCE = 12.0
 LOST = 3
 REFUSED = 2
 NOBODY = 4
+HUNG_UP = b'{"refused": "rank 0 hung up"}'
 
 
 def say(rank: int, text: str) -> None:
-    """One plain log line."""
-    print(f"{time.strftime('%H:%M:%S')} rank {rank}: {text}", flush=True)
+    """One plain log line, written in one piece: several threads speak."""
+    print(f"{time.strftime('%H:%M:%S')} rank {rank}: {text}\n", end="", flush=True)
 
 
 def leave(status: int) -> NoReturn:
@@ -106,10 +107,10 @@ class Rendezvous:
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
-            peer, _ = listener.accept()
-            threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
+            peer, where = listener.accept()
+            threading.Thread(target=self._serve, args=(peer, where[0]), daemon=True).start()
 
-    def _serve(self, peer: socket.socket) -> None:
+    def _serve(self, peer: socket.socket, where: str) -> None:
         lines = peer.makefile("rb")
         try:
             peer.settimeout(SILENCE)
@@ -131,7 +132,7 @@ class Rendezvous:
         with self.changed:
             self.joined.add(rank)
             self.changed.notify_all()
-        say(0, f"rank {rank} joined from {peer.getpeername()[0]}")
+        say(0, f"rank {rank} joined from {where}")
         stay(0, rank, peer, lines)
 
     def _problem(self, rank: int, hello: dict[str, Any]) -> str:
@@ -159,8 +160,11 @@ def join(
     say(rank, f"looking for rank 0 at {address}")
     peer = _keep_trying(lambda: socket.create_connection(split(address), timeout=SILENCE), rank, seconds)
     lines = peer.makefile("rb")
-    send(peer, rank=rank, ranks=ranks, same=same or {})
-    answer = json.loads(lines.readline() or b'{"refused": "rank 0 hung up"}')
+    try:
+        send(peer, rank=rank, ranks=ranks, same=same or {})
+        answer = json.loads(lines.readline() or HUNG_UP)
+    except (OSError, ValueError):  # it ended before it answered
+        answer = json.loads(HUNG_UP)
     if "refused" in answer:
         say(rank, f"FATAL rank 0 refused: {answer['refused']}")
         leave(REFUSED)

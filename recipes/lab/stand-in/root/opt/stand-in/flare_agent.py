@@ -91,16 +91,18 @@ def _answered(ask: dict[str, Any], code: str) -> dict[str, Any]:
     if ask.get("proof") != proof(code):
         return {"refused": "another token or code"}
     if "pair" in ask:
-        CLUSTER.write_text(json.dumps(ask["pair"]) + "\n")
-    part = "/root/.cache/flare/weights" if cluster().get("rank") else ask.get("hold", "")
-    if ask.get("hold") and not Path(part).exists():
+        part = CLUSTER.with_suffix(".part")  # other threads and containers read it
+        part.write_text(json.dumps(ask["pair"]) + "\n")
+        part.replace(CLUSTER)
+    held = "/root/.cache/flare/weights" if cluster().get("rank") else ask.get("hold", "")
+    if ask.get("hold") and not Path(held).exists():
         return {"refused": "this node has no part of the package"}
     return {"ok": True, "cluster": cluster().get("name", "")}
 
 
 def asked(agent: str, **ask: Any) -> tuple[socket.socket, dict[str, Any]]:
     """Ask an agent; its connection stays open. Raises OSError."""
-    connection = socket.create_connection(split(agent), timeout=10)
+    connection = socket.create_connection(split(agent), timeout=60)
     connection.sendall(json.dumps(ask).encode() + b"\n")
     return connection, json.loads(connection.makefile("rb").readline() or b"{}")
 

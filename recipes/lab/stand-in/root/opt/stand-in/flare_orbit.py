@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import shlex
@@ -123,8 +124,9 @@ def hold(agent: str, path: str) -> tuple[str, socket.socket]:
 
 def watch(agent: str, peer: socket.socket) -> None:
     """A part that is lost ends the whole."""
-    while peer.recv(64):
-        continue
+    with contextlib.suppress(OSError):
+        while peer.recv(64):
+            continue
     say(0, f"FATAL agent {agent} is lost")
     leave(LOST)
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from rendezvous import LOST, NOBODY, REFUSED, leave, say, split
 
-PATIENCE = 60.0
+PATIENCE = 600.0
+"""Seconds that a rank looks for rank 0: a slow machine starts four of them one after the other."""
 
 
 class Peer:

@@ -16,7 +16,7 @@ import sparkyard
 from sparkyard.lab import control, git_repos, images, inventory, state, tiny_repos
 from sparkyard.lab import node as nodes
 from sparkyard.lab.errors import LabError, program, require_programs, require_root
-from sparkyard.lab.files import keep, replace, sweep
+from sparkyard.lab.files import keep, replace, same_file, sweep
 from sparkyard.lab.hardware import write_shims
 from sparkyard.lab.network import raise_switch, remove_netns, wire
 from sparkyard.lab.places import CDN_ADDRESS, HUB_ADDRESS, MOST_NODES, NodePlace, Place, current_node
@@ -47,19 +47,11 @@ def alone(place: Place) -> Iterator[None]:
         held = os.open(place.folder, os.O_RDONLY)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
-            if _same_file(place.folder, held):
+            if same_file(place.folder, held):
                 yield
                 return
         finally:
             os.close(held)
-
-
-def _same_file(folder: Path, held: int) -> bool:
-    """Whether the folder was not deleted while we waited for its lock."""
-    try:
-        return os.path.samestat(folder.stat(), os.fstat(held))
-    except FileNotFoundError:
-        return False
 
 
 def refuse_from_inside(verb: str) -> None:
@@ -225,7 +217,7 @@ def raise_hub(place: Place, report: Report) -> None:
         str(place.hub_socket),
     ]
     start([*words, *where], place.hub_log, {**os.environ, "PYTHONPATH": source})
-    wait_until(lambda: control.healthy(place), 15, "an answer of the hub", place.hub_log)
+    wait_until(lambda: control.healthy(place), nodes.SLOW, "an answer of the hub", place.hub_log)
     report(f"hub: http://{HUB_ADDRESS} (from the nodes)")
 
 

@@ -13,10 +13,10 @@ from sparkyard.lab.places import Place
 
 def ask(place: Place, method: str, path: str, body: Any = None) -> Any:
     """One request to the hub's own paths."""
-    connection = http.client.HTTPConnection("hub", timeout=5)
+    connection = http.client.HTTPConnection("hub")
     connection.sock = socket.socket(socket.AF_UNIX)
     try:
-        connection.sock.settimeout(5)
+        connection.sock.settimeout(30)
         connection.sock.connect(str(place.hub_socket))
         connection.request(method, path, body=json.dumps(body) if body is not None else None)
         answer = connection.getresponse()

@@ -207,16 +207,22 @@ def engine_client(node: NodePlace) -> docker.DockerClient:
     return docker.DockerClient(base_url=f"unix://{node.socket}", timeout=60)
 
 
+def tags(client: docker.DockerClient) -> tuple[str, ...]:
+    """The names of an engine's images, as its one answer has them."""
+    told = (tag for image in client.api.images() for tag in image["RepoTags"] or ())
+    return tuple(sorted(tag for tag in told if tag != "<none>:<none>"))
+
+
 def load(node: NodePlace, tag: str, tar: Path) -> bool:
     """Import a tree as an image (also under the tag ``latest``) unless the node has it; whether it was needed."""
     client = engine_client(node)
     try:
-        if any(tag in (image.tags or []) for image in client.images.list()):
+        if tag in tags(client):
             return False
         name, version = tag.rsplit(":", 1)
         changes = ["ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 'CMD ["/bin/sh"]']
         client.api.import_image_from_file(str(tar), repository=name, tag=version, changes=changes)
-        client.images.get(tag).tag(name, "latest")
+        client.api.tag(tag, name, "latest")
         return True
     finally:
         client.close()

@@ -26,6 +26,10 @@ FOREIGN = (
     "SSH_AUTH_SOCK",
 )
 """Variables of the machine that would lead a program in a node out of it."""
+SLOW = 180.0
+"""Seconds that a process of a node may take to come up, where many labs share few cores."""
+ANSWER = 20.0
+"""Seconds for an engine's answer to a ping. An engine that is gone refuses at once; a busy one must not be taken for it and ended."""
 
 
 def anchor(node: NodePlace) -> int | None:
@@ -128,7 +132,7 @@ def start_anchor(node: NodePlace) -> None:
     words = [program("nsenter"), f"--net=/run/netns/{node.netns}", program("unshare"), "--mount", "--uts"]
     log = node.logs / "node.log"
     start([*words, "sh", script, node.name, str(node.folder), str(node.lab.folder)], log)
-    wait_until(lambda: anchor(node) is not None, 10, f"{node.name}: its first process", log)
+    wait_until(lambda: anchor(node) is not None, SLOW, f"{node.name}: its first process", log)
 
 
 def sshd_words(node: NodePlace) -> tuple[str, ...]:
@@ -190,10 +194,10 @@ def dockerd_words(node: NodePlace, driver: str) -> tuple[str, ...]:
 
 def docker_answers(node: NodePlace) -> bool:
     """Whether the engine answers a ping on its outside socket."""
-    connection = http.client.HTTPConnection("docker", timeout=2)
+    connection = http.client.HTTPConnection("docker")
     connection.sock = socket.socket(socket.AF_UNIX)
     try:
-        connection.sock.settimeout(2)
+        connection.sock.settimeout(ANSWER)
         connection.sock.connect(str(node.socket))
         connection.request("GET", "/_ping")
         return connection.getresponse().status == http.client.OK
@@ -238,9 +242,9 @@ def _named(node: NodePlace, name: str) -> set[int]:
 
 def wait_for_services(node: NodePlace) -> None:
     """Until sshd listens and the engine answers."""
-    wait_until(lambda: listens(node, 22), 10, f"{node.name}: sshd on port 22", node.logs / "sshd.log")
+    wait_until(lambda: listens(node, 22), SLOW, f"{node.name}: sshd on port 22", node.logs / "sshd.log")
     wait_until(
-        lambda: docker_answers(node), 30, f"{node.name}: an answer of dockerd", node.logs / "dockerd.log"
+        lambda: docker_answers(node), SLOW, f"{node.name}: an answer of dockerd", node.logs / "dockerd.log"
     )
 
 
@@ -249,7 +253,7 @@ def restart_sshd(node: NodePlace) -> None:
     pid = int(inside(node, "cat", "/run/sshd.pid"))
     end(lambda: {pid} & netns_pids(node.netns), grace=5, what=f"{node.name}'s sshd")
     start(enter(node, sshd_words(node), cwd="/"), node.logs / "sshd.log")
-    wait_until(lambda: listens(node, 22), 10, f"{node.name}: sshd on port 22", node.logs / "sshd.log")
+    wait_until(lambda: listens(node, 22), SLOW, f"{node.name}: sshd on port 22", node.logs / "sshd.log")
 
 
 def connections(node: NodePlace) -> int:

@@ -15,7 +15,7 @@ from sparkyard.lab.errors import LabError, program, search_path
 TICK = 0.05
 
 
-def run(words: Sequence[str], *, stdin: str = "", seconds: float = 60) -> str:
+def run(words: Sequence[str], *, stdin: str = "", seconds: float = 180) -> str:
     """Run to the end; what it printed, or a LabError with what it complained of."""
     first = program(words[0])
     try:
@@ -120,7 +120,7 @@ def end(find: Callable[[], set[int]], *, grace: float, what: str) -> None:
     while pids and time.monotonic() < deadline:
         time.sleep(TICK)
         pids = find()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while pids:
         send(pids, signal.SIGKILL)
         if time.monotonic() > deadline:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sparkyard.lab.files import replace
-from sparkyard.lab.images import engine_client
+from sparkyard.lab.images import engine_client, tags
 from sparkyard.lab.node import anchor, docker_answers, listens
 from sparkyard.lab.places import HUB_URL, NodePlace, Place
 
@@ -73,9 +73,12 @@ def see_node(node: NodePlace) -> NodeState:
 def _ask_engine(node: NodePlace) -> dict[str, Any]:
     client = engine_client(node)
     try:
-        containers = tuple(f"{each.name} {each.status}" for each in client.containers.list(all=True))
-        images = tuple(sorted(tag for image in client.images.list() for tag in image.tags))
-        return {"engine": str(client.version()["Version"]), "containers": containers, "images": images}
+        # The lists alone: the client's own objects ask for each one again, and one may be gone by then.
+        found = client.api.containers(all=True)
+        containers = tuple(
+            f"{(each['Names'] or [each['Id']])[0].lstrip('/')} {each['State']}" for each in found
+        )
+        return {"engine": str(client.version()["Version"]), "containers": containers, "images": tags(client)}
     finally:
         client.close()
 

@@ -126,7 +126,8 @@ class JobSpec(ContainerSpec):
     It runs in ``build`` after the image is there, or in ``start`` at its place in ``stages``. A sealed job runs again only when what
     it is made of has changed: its words, environment, mounts, image, or a text of ``bound_to``. Results that lie side by side are told
     apart by ``variant``: each is sealed by itself, so going back to one finds it done. What is of one start alone says ``fresh``: a seal
-    older than that counts only while the lane's services run.
+    older than that counts only while the lane's services run. After one that ``frees_memory`` the memory that a start needs is asked
+    for again, and before it a lack of it stops nothing.
     """
 
     about: str
@@ -146,6 +147,13 @@ class JobSpec(ContainerSpec):
     grace: Seconds = 30.0
     log_silence: Annotated[float, Field(ge=0)] = 0.0
     fresh: Seconds | None = None
+    frees_memory: bool = False
+
+    @model_validator(mode="after")
+    def _before_ranks(self) -> JobSpec:
+        if self.frees_memory and self.at != "start":
+            raise ValueError("`frees_memory` is for a job of a start (at: start)")
+        return self
 
 
 class HostSpec(Part):

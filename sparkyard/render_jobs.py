@@ -66,7 +66,7 @@ class JobRendering:
         return RenderedJob(
             name=name, about=spec.about, at=spec.at, containers=containers, hash=mark, bound_to=bound, variant=self.variant(key, spec, parts),
             order=_groups(spec.order, [part.rank.number for part in parts]),
-            timeout=spec.timeout, grace=spec.grace, log_silence=spec.log_silence, fresh=spec.fresh,
+            timeout=spec.timeout, grace=spec.grace, log_silence=spec.log_silence, fresh=spec.fresh, frees_memory=spec.frees_memory,
             needs=tuple(need for need in spec.needs if need in jobs_of(self.lane)),
             makes=tuple(self.outputs(key, spec, parts)),
             room=tuple(self.room(key, spec, parts)),

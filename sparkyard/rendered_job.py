@@ -81,6 +81,7 @@ class RenderedJob:
     gpu: bool = False
     bound_to: tuple[str, ...] = ()
     fresh: float | None = None
+    frees_memory: bool = False
     variant: str = ""
     files: tuple[RenderedFile, ...] = ()
     patches: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ def wait_memory(action: WaitMemory, node: str, world: World) -> None:
     while (free := _available(node, world)) < action.wanted:
         if time.monotonic() - began > action.timeout:
             raise StepFailed(
-                f"{free / GIB:.1f} GiB of memory are free {action.timeout:g} s after the stop; "
+                f"{free / GIB:.1f} GiB of memory are free after {action.timeout:g} s of waiting; "
                 f"expected {action.wanted / GIB:.1f} GiB",
                 node=node,
                 next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head",

@@ -39,12 +39,17 @@ def preflight_steps(lane: Lane, rendered: RenderedLane) -> tuple[Step, ...]:
 def _steps(lane: Lane, rendered: RenderedLane, node: Node) -> list[Step]:
     ports = rendered.ports.get(node.name, {})
     kit = tuple(c.name for c in rendered.containers_of(node.name)) if rendered.scripts else ()
+    freeing = next((job.name for job in rendered.jobs if job.frees_memory and node.name in job.nodes), "")
     found = [
         _step(node, "docker", "Docker can be used", docker_access),
         _step(node, "link", "the link address is here", lambda a: fabric.link(a, node, lane.rank(node) == 0)),
         _step(node, "ports", "ports are free", lambda a: free_ports(a, ports, kit), CONTAINERS),
         _step(
-            node, "memory", "enough memory", lambda a: memory(a, lane.recipe.limits.memory, kit), CONTAINERS
+            node,
+            "memory",
+            "enough memory",
+            lambda a: memory(a, lane.recipe.limits.memory, kit, freeing),
+            CONTAINERS,
         ),
         _disk(node, lane.recipe.limits.disk, rendered.kept.get(node.name, ())),
         _step(
@@ -173,12 +178,16 @@ def _holder(by: Listener) -> str:
     return f"{by.process or 'a process of another user'} on {by.address}"
 
 
-def memory(answers: Answers, wanted: int, kit: Names = ()) -> Verdict:
+def memory(answers: Answers, wanted: int, kit: Names = (), freeing: str = "") -> Verdict:
+    """So much is free; ``freeing`` is a job that comes first and gives some back, after which it is asked again."""
     facts = system(answers)
     lanes = _running_lanes(answers, kit)
     free = facts.memory_available
     if lanes:
         return Verdict("ok", f"{free / GIB:.1f} GiB are free beside lane {', '.join(lanes)}")
+    if free < wanted and freeing:
+        words = f"{free / GIB:.1f} GiB are free of {wanted / GIB:.1f} GiB; asked again after job {freeing}"
+        return Verdict("ok", words)
     if free < wanted:
         return Verdict(
             "blocked",

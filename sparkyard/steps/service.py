@@ -17,7 +17,7 @@ from sparkyard.facts import CONTAINERS, ContainerFact, containers, folder, folde
 from sparkyard.model import Container, Lane, Node
 from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedGate, RenderedLane
-from sparkyard.steps import job
+from sparkyard.steps import job, memory
 from sparkyard.steps.files import not_discovered
 from sparkyard.system import SYSTEM
 
@@ -49,7 +49,8 @@ def _stage_steps(lane: Lane, rendered: RenderedLane, number: int, before: tuple[
     jobs = [each for each in rendered.jobs if each.name in stage]
     if jobs:
         earlier = [name for names in rendered.stages[:number] for name in names]
-        return list(job.job_steps(lane, rendered, jobs, before, beside=earlier))
+        ran = job.job_steps(lane, rendered, jobs, before, beside=earlier)
+        return [*ran, *memory.freed_steps(lane, jobs, (*before, *(step.id for step in ran)))]
     started: list[Step] = []
     for group in rendered.order:
         ranks = [

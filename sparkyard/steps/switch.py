@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from sparkyard.actions import Run, WaitMemory
+from sparkyard.actions import Run
 from sparkyard.command import Command, fill
 from sparkyard.facts import CONTAINERS, containers, folder, folder_question, image, image_question
 from sparkyard.manifest import place
@@ -13,14 +13,9 @@ from sparkyard.model import Lane, Manifest, Node
 from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.scopes import lane_root
-from sparkyard.steps import job_purge
+from sparkyard.steps import job_purge, memory
 from sparkyard.steps import made as made_image
 from sparkyard.steps.preflight import free_ports
-from sparkyard.system import SYSTEM, system
-
-GIB = 2**30
-MEMORY_BACK = 90.0
-"""Seconds that a node may take to give back what a stopped engine held."""
 
 
 def beside(
@@ -52,18 +47,7 @@ def _ports_judge(node: str, lane: Lane, rendered: RenderedLane, others: Sequence
 
 def memory_steps(lane: Lane, needs: Sequence[str]) -> tuple[Step, ...]:
     """A step a node that waits, once the old lane is gone, until the new one's need is available."""
-    return tuple(_memory_step(node, lane.recipe.limits.memory, needs) for node in lane.nodes)
-
-
-def _memory_step(node: Node, wanted: int, needs: Sequence[str]) -> Step:
-    def judge(answers: Answers) -> Verdict:
-        free = system(answers).memory_available
-        words = f"{free / GIB:.1f} GiB are free; {wanted / GIB:.1f} GiB are needed"
-        if free >= wanted:
-            return Verdict("ok", words)
-        return Verdict("change", words, (WaitMemory(wanted, MEMORY_BACK),))
-
-    return Step("service", "memory", node.name, "memory is back", judge, (SYSTEM,), tuple(needs))
+    return tuple(memory.back_step(node, lane.recipe.limits.memory, needs) for node in lane.nodes)
 
 
 # --- purge ------------------------------------------------------------------------------------------------------------

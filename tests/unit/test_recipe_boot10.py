@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from sparkyard import facts
+from sparkyard.actions import WaitMemory
 from sparkyard.errors import ConfigError
 from sparkyard.expectations import judge
 from sparkyard.load import find_recipes, load_all
 from sparkyard.model import Lane, Manifest, RemoteFile
+from sparkyard.plan import Step, Verdict
+from sparkyard.recipe_container import JobSpec
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
+from sparkyard.steps import preflight, service
+from sparkyard.steps.memory import MEMORY_BACK
+from tests.unit import raw
 from tests.unit.sample import ENGRAM_CONFIG as CONFIG
 from tests.unit.words import behind, env, flag, mounts
 
@@ -169,6 +176,63 @@ def test_caches_are_dropped_only_when_a_person_allows_it():
 
 def test_memory_must_be_what_the_launcher_asks_for():
     assert lane().recipe.limits.memory == 100 * 1024**3
+
+
+LITTLE, ENOUGH = 90 << 20, 110 << 20
+"""Of MemAvailable, in KiB."""
+
+
+def memory_steps(*sets: str) -> list[Step]:
+    """Every step of a start that judges the memory of a node, and the jobs and ranks between them."""
+    here = lane(*sets)
+    made = rendered(*sets)
+    steps = (*preflight.preflight_steps(here, made), *service.start_steps(here, made))
+    return [
+        step
+        for step in steps
+        if step.name in ("memory", "drop-caches") or re.fullmatch(r"service:rank@.*", step.id)
+    ]
+
+
+def judged(step: Step, available: int) -> Verdict:
+    given = {facts.CONTAINERS: raw.containers()}
+    return step.judge(raw.answers(raw.HEAD, given, memory={"MemTotal": 121 << 20, "MemAvailable": available}))
+
+
+def test_memory_is_asked_for_after_the_caches_were_dropped_where_a_person_allows_it():
+    """As the launcher has it: caches first, then 100 GiB, or it refuses to start."""
+    steps = memory_steps("drop_caches=true")
+    kinds = [step.id.partition("@")[0] for step in steps]
+    assert kinds == [
+        *["preflight:memory"] * 4, "job:drop-caches", *["service:memory"] * 4, *["service:rank"] * 4,
+    ]  # fmt: skip
+    first, gate, rank = steps[0], steps[5], steps[9]
+    assert judged(first, LITTLE).state == "ok"
+    assert "90.0 GiB are free of 100.0 GiB; asked again after job drop-caches" in judged(first, LITTLE).reason
+    assert judged(gate, LITTLE).actions == (WaitMemory(100 * 1024**3, MEMORY_BACK),)
+    assert judged(gate, ENOUGH).state == "ok"
+    assert "job:drop-caches@spark-1" in gate.needs
+    assert {step.id for step in steps[5:9]} <= set(rank.needs)
+
+
+def test_without_that_a_lack_of_memory_ends_the_start_before_anything():
+    steps = memory_steps()
+    assert [step.id.partition("@")[0] for step in steps] == [*["preflight:memory"] * 4, *["service:rank"] * 4]
+    assert judged(steps[0], LITTLE).state == "blocked"
+
+
+def test_a_job_of_a_build_frees_no_memory_for_a_start():
+    given = lane("drop_caches=true").recipe.jobs["drop-caches"].model_dump() | {"at": "build"}
+    with pytest.raises(ValueError, match=r"`frees_memory` is for a job of a start"):
+        JobSpec.model_validate(given)
+
+
+def test_a_lane_that_runs_has_its_memory():
+    gate = memory_steps("drop_caches=true")[5]
+    mine = {"name": "sparkyard-boot10-rank-0", "labels": {"sparkyard.lane": "boot10"}}
+    given = {facts.CONTAINERS: raw.containers(mine)}
+    seen = gate.judge(raw.answers(raw.HEAD, given, memory={"MemTotal": 121 << 20, "MemAvailable": LITTLE}))
+    assert seen.state == "ok"
 
 
 @pytest.mark.parametrize(

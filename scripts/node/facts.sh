@@ -148,7 +148,7 @@ system_compute() {
 }
 
 system_docker() {
-    limited 8 docker info --format '{"version":{{json .ServerVersion}},"runtimes":{{json .Runtimes}},"errors":{{json .ServerErrors}},"driver":{{json .Driver}},"root":{{json .DockerRootDir}}}'
+    limited 20 docker info --format '{"version":{{json .ServerVersion}},"runtimes":{{json .Runtimes}},"errors":{{json .ServerErrors}},"driver":{{json .Driver}},"root":{{json .DockerRootDir}}}'
 }
 
 # ask_file PATH hash|content: type, mode and size; then the sha256, or the content as base64 when it is asked for and small.
@@ -175,14 +175,14 @@ ask_folder() {
 
 # ask_image REFERENCE
 ask_image() {
-    limited 8 docker image inspect --format '{"id":{{json .Id}},"labels":{{json .Config.Labels}},"layers":{{json .RootFS.Layers}},"architecture":{{json .Architecture}},"digests":{{json .RepoDigests}},"size":{{json .Size}}}' "$1"
+    limited 20 docker image inspect --format '{"id":{{json .Id}},"labels":{{json .Config.Labels}},"layers":{{json .RootFS.Layers}},"architecture":{{json .Architecture}},"digests":{{json .RepoDigests}},"size":{{json .Size}}}' "$1"
 }
 
 # ask_containers: the records of containers that a kit's scripts started; a line for every container; the details of ours.
 ask_containers() {
     containers_records=$HOME/.local/state/sparkyard/started
     [ ! -d "$containers_records" ] || cat -- "$containers_records"/* 2>/dev/null
-    containers_listed=$(limited 8 docker ps --all --no-trunc --format '{{.ID}}|{{.State}}|{{.Names}}|{{.Image}}|{{.Label "sparkyard.lane"}}') || return
+    containers_listed=$(limited 20 docker ps --all --no-trunc --format '{{.ID}}|{{.State}}|{{.Names}}|{{.Image}}|{{.Label "sparkyard.lane"}}') || return
     [ -n "$containers_listed" ] || return 0
     printf '%s\n' "$containers_listed"
     IFS=$newline
@@ -195,7 +195,7 @@ ask_containers() {
         *) set -- "$@" "${containers_line%%|*}" ;;
         esac
     done
-    [ $# -eq 0 ] || limited 8 docker inspect --type container --format '{"id":{{json .Id}},"name":{{json .Name}},"state":{{json .State}},"restarts":{{json .RestartCount}},"labels":{{json .Config.Labels}},"image":{{json .Config.Image}},"image_id":{{json .Image}}}' "$@"
+    [ $# -eq 0 ] || limited 20 docker inspect --type container --format '{"id":{{json .Id}},"name":{{json .Name}},"state":{{json .State}},"restarts":{{json .RestartCount}},"labels":{{json .Config.Labels}},"image":{{json .Config.Image}},"image_id":{{json .Image}}}' "$@"
 }
 
 # ask_clone FOLDER: the commit that is checked out there, then the tracked files that differ from it.

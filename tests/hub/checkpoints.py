@@ -146,6 +146,14 @@ class Project:
         )
 
 
+def on_disk(path: Path) -> int:
+    """Bytes that a file takes on disk; 0 while it is not there, or not any more."""
+    try:
+        return path.stat().st_blocks * 512
+    except FileNotFoundError:
+        return 0
+
+
 def flip(path: Path, at: int = 7) -> None:
     """Change one byte and put the modification time back."""
     before = path.stat()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import threading
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from sparkyard.lab.hub import Hub
 from sparkyard.plan import Step, Verdict
 from sparkyard.step_world import StepWorld
 from tests.hub.checkpoints import REPO, Project, make_repository
+from tests.machine.typed import until
 
 SIZES = {"config.json": 700, "model.safetensors": 12_000_000, "sub/x y.bin": 11_000_000}
 
@@ -107,9 +109,10 @@ def test_a_gated_repository_is_told(act, hub):
 def test_a_cancel_ends_the_client(project, act, hub, around):
     hub.faults.set(rate=1_000_000)
 
+    folder = project.path()
+
     def stop():
-        while not list(project.path().rglob("*.incomplete")):
-            threading.Event().wait(0.02)
+        until(lambda: any(name.endswith(".incomplete") for _, _, names in os.walk(folder) for name in names))
         around.stop.set()
 
     stopper = threading.Thread(target=stop)

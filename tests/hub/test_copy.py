@@ -18,8 +18,9 @@ from sparkyard.executors import copy as copying
 from sparkyard.lab.hub import Hub
 from sparkyard.patience import Patience
 from sparkyard.trust import agreed, scan
-from tests.hub.checkpoints import REPO, Project, flip, make_repository, safetensors_of
+from tests.hub.checkpoints import REPO, Project, flip, make_repository, on_disk, safetensors_of
 from tests.machine import sshd as servers
+from tests.machine.typed import until
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="sshd needs root"),
@@ -141,8 +142,7 @@ def test_a_cancelled_copy_leaves_nothing_running_and_goes_on(project, server):
     part = project.path(".incoming/model.safetensors", "spark-2")
 
     def stop():
-        while not part.exists():
-            threading.Event().wait(0.005)
+        until(part.exists)
         around.interrupted.set()
         around.stop.set()
 
@@ -157,10 +157,17 @@ def test_a_cancelled_copy_leaves_nothing_running_and_goes_on(project, server):
 KILLED = """
 import sys
 from pathlib import Path
+from dataclasses import replace
 from sparkyard.executors import copy
 from tests.hub.checkpoints import Project
 from tests.machine.sshd import Sshd
+
+def slow(*given, words=copy.rsync):
+    command = words(*given)
+    return replace(command, words=(*command.words[:1], "--bwlimit=20m", *command.words[1:]))
+
 copy.PROCESSES = 1
+copy.rsync = slow  # else it may be whole before it is killed
 folder, url, port = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 Project(folder, url, (Sshd(folder / "sshd", "127.0.0.2", port).node(),)).run()
 """
@@ -173,8 +180,7 @@ def test_a_copy_goes_on_after_a_kill(hub, project, server, tmp_path):
     part = project.path(".incoming/model.safetensors", "spark-2")
     words = [sys.executable, "-c", KILLED, str(tmp_path), hub.url, str(server.port)]
     child = subprocess.Popen(words, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL)
-    while child.poll() is None and not (part.exists() and part.stat().st_size > 20_000_000):
-        threading.Event().wait(0.002)
+    until(lambda: child.poll() is not None or on_disk(part) > 20_000_000)
     child.kill()
     child.wait()
     assert child.returncode == -9

@@ -16,7 +16,8 @@ from sparkyard.executors import fetch as fetching
 from sparkyard.hub import Hub as Client
 from sparkyard.lab.hub import Hub
 from sparkyard.patience import Patience
-from tests.hub.checkpoints import REPO, Project, flip, make_repository
+from tests.hub.checkpoints import REPO, Project, flip, make_repository, on_disk
+from tests.machine.typed import until
 
 BIG = 24_000_000
 SIZES = {"config.json": 700, "model.safetensors": BIG, "sub/x y.bin": 12_000_000, "empty.txt": 0}
@@ -172,8 +173,7 @@ def kill_midway(project, hub, tmp_path, after):
     )
     part = project.path(".incoming/model.safetensors.part")
     try:
-        while child.poll() is None and not (part.exists() and part.stat().st_blocks * 512 > after):
-            threading.Event().wait(0.02)
+        until(lambda: child.poll() is not None or on_disk(part) > after)
     finally:
         child.kill()
         child.wait()
@@ -182,7 +182,7 @@ def kill_midway(project, hub, tmp_path, after):
 
 def test_after_a_kill_only_the_missing_bytes_are_fetched(hub, second, project, tmp_path):
     project.manifests()
-    hub.faults.set(rate=6_000_000)
+    hub.faults.set(rate=1_500_000)
     kill_midway(project, hub, tmp_path, BIG // 2)
     left = sum(SIZES.values()) - sum(
         path.stat().st_blocks * 512 for path in project.path().rglob("*") if path.is_file()
@@ -197,13 +197,12 @@ def test_after_a_kill_only_the_missing_bytes_are_fetched(hub, second, project, t
 
 def test_after_a_cancel_the_next_run_goes_on(hub, second, project, tmp_path):
     project.manifests()
-    hub.faults.set(rate=4_000_000)
+    hub.faults.set(rate=1_000_000)
     around = project.surroundings()
 
     def stop_when_it_moves():
         part = project.path(".incoming/model.safetensors.part")
-        while not (part.exists() and part.stat().st_blocks * 512 > 2_000_000):
-            threading.Event().wait(0.02)
+        until(lambda: on_disk(part) > 2_000_000)
         around.interrupted.set()
         around.stop.set()
 
@@ -406,13 +405,12 @@ def test_a_disk_that_fills_up_on_the_way(hub, second, project, tmp_path):
     disk.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(disk)], check=True)
     try:
-        hub.faults.set(rate=20_000_000)
+        hub.faults.set(rate=2_000_000)
         around = project.surroundings()
 
         def fill():
             part = project.path(".incoming/model.safetensors.part")
-            while not part.exists():
-                threading.Event().wait(0.01)
+            until(part.exists)
             with (disk / "other").open("wb") as stream:
                 stream.write(bytes(20_000_000))
 

@@ -41,9 +41,9 @@ BASE = "sparkyard-lab/engine-base:latest"
 SHOWN_FILES = ("/proc/cmdline", "/proc/meminfo")
 """Files that a lab's node shows as a Spark has them (``lab/hardware.py``)."""
 DISK = 200_000_000
-LONGEST = 120.0
+LONGEST = 600.0
 """Seconds: nothing in the lab takes as long as a Spark's real load."""
-SILENCE = 60.0
+SILENCE = 300.0
 ROOM = 1_000_000
 """Bytes that a job may ask for."""
 

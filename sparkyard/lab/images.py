@@ -204,7 +204,7 @@ def engine_client(node: NodePlace) -> docker.DockerClient:
     """The docker SDK on the node's engine, from outside."""
     import docker  # noqa: PLC0415 (0.3 s)
 
-    return docker.DockerClient(base_url=f"unix://{node.socket}", timeout=60)
+    return docker.DockerClient(base_url=f"unix://{node.socket}", timeout=600)
 
 
 def tags(client: docker.DockerClient) -> tuple[str, ...]:

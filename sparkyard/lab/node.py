@@ -156,11 +156,11 @@ def sshd_words(node: NodePlace) -> tuple[str, ...]:
 def listens(node: NodePlace, port: int) -> bool:
     """Whether anything in the node listens on the port, read from /proc: no connection is made."""
     pid = anchor(node)
-    if pid is None:
+    try:
+        lines = Path(f"/proc/{pid}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]
+    except OSError:  # the node is down, or went down just now
         return False
-    rows = [
-        line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]
-    ]
+    rows = [line.split() for line in lines]
     return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
 
 

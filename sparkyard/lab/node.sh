@@ -15,7 +15,7 @@ mount -t sysfs sysfs /run/sysfs            # shows this node's interfaces; /sys 
 
 # A /dev of its own: the made-up HCA's device must not appear on the machine.
 mount -t tmpfs -o mode=755 tmpfs /run/dev
-find /dev -xdev -mindepth 1 -maxdepth 1 ! -type d ! -type s -exec cp -a -t /run/dev {} +
+find /dev -xdev -mindepth 1 -maxdepth 1 ! -type d ! -type s -exec cp -a -t /run/dev {} + || [ -c /run/dev/null ]  # one may go meanwhile
 for folder in net mapper dri; do [ ! -d "/dev/$folder" ] || cp -a "/dev/$folder" /run/dev/; done
 mkdir -p /run/dev/pts /run/dev/shm /run/dev/mqueue /run/dev/infiniband
 mount --rbind /dev/pts /run/dev/pts

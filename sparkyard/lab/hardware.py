@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import shutil
 import sys
@@ -105,8 +106,9 @@ def _copy_classes(tree: Path) -> None:
 
 def _copy_links(source: Path, target: Path) -> None:
     for entry in source.iterdir():
-        if entry.is_symlink():
-            (target / entry.name).symlink_to(entry.readlink())
+        with contextlib.suppress(FileNotFoundError):  # the machine's devices come and go
+            if entry.is_symlink():
+                (target / entry.name).symlink_to(entry.readlink())
 
 
 def _write_hca(folder: Path, node: NodePlace, device: str) -> None:

@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from sparkyard import lab
 from sparkyard.lab import faults
 from sparkyard.lab.errors import LabError
 from sparkyard.lab.processes import cgroup_folders
+from tests.machine.typed import until
 
 pytestmark = pytest.mark.machine
 
@@ -26,7 +25,7 @@ UP = "from sparkyard import lab; lab.up(2, print, base=False)"
 def traces(folder: Path) -> dict[str, object]:
     """All that a lab could leave on this machine."""
     place = lab.here()
-    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    commands = [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     return {
         "processes": [command for command in commands if str(folder).encode() in command],
         "namespaces": sorted(Path("/run/netns").glob(f"*{place.id}*")),
@@ -36,13 +35,6 @@ def traces(folder: Path) -> dict[str, object]:
         "folder": folder.exists(),
         "devices": Path("/dev/infiniband").exists(),
     }  # fmt: skip
-
-
-def wait_for(true: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def pids() -> list[int]:
@@ -64,13 +56,15 @@ def test_up_twice_changes_nothing_and_down_leaves_nothing(other_lab: Path) -> No
     assert second == first
     assert len(said) == 1, said
     subprocess.run(
-        lab.enter_words("spark-1", ["docker", "run", "-d", "--network", "none", "sparkyard-lab/busybox-base", "sleep", "98765"]),
+        lab.enter_words("spark-1", ["docker", "run", "-d", "--network", "none", "sparkyard-lab/busybox-base", "sleep", f"98765.{os.getpid()}"]),
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
+    mark = f"\x0098765.{os.getpid()}\0".encode()
+    assert [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in read(path)]
     lab.down(quiet)
     lab.down(quiet)
     assert traces(other_lab) == before
-    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"\x0098765\0" in read(path)]
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in read(path)]
 
 
 def read(path: Path) -> bytes:
@@ -93,14 +87,16 @@ def test_up_after_a_killed_up_heals(other_lab: Path, mark: str) -> None:
 def run_up_until(mark: Path) -> None:
     """Start an `up` and SIGKILL it as soon as a file appears."""
     with subprocess.Popen([sys.executable, "-c", UP], stdout=subprocess.DEVNULL) as process:
-        wait_for(mark.exists, 30)
+        until(lambda: mark.exists() or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_down_after_a_killed_up_leaves_nothing(other_lab: Path) -> None:
     before = traces(other_lab)
     run_up_until(other_lab / "nodes/spark-1/log/dockerd.log")
     lab.down(quiet)
+    until(lambda: not traces(other_lab)["processes"])  # one that was just being started ends by itself
     assert traces(other_lab) == before
 
 

@@ -31,7 +31,7 @@ def test_the_second_ends_it_now_and_says_what_may_go_on(closed):
         if closed:
             process.stderr.close()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(120) == 130
         if not closed:
             told = process.stderr.read()
             assert (

@@ -15,7 +15,7 @@ import pytest
 from sparkyard import lab as simulated
 from sparkyard.lab import node as nodes_of_the_lab
 from sparkyard.lab.errors import LabError, require_programs
-from tests.machine.typed import Typist, end_lines
+from tests.machine.typed import Typist, end_lines, until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "inventory"
 PAIR = ("spark-1", "spark-2")
@@ -87,7 +87,17 @@ class Lab:
         """Take the containers of every lane from the nodes, and a folder of each node's own."""
         for node in nodes:
             self.away(node)
-            shutil.rmtree(self.own(node) / folder, ignore_errors=True)
+            self.delete(node, folder)
+
+    def delete(self, node: str, folder: str) -> None:
+        """Delete a folder of a node's own, though the end of something killed may still write there."""
+        path = self.own(node) / folder
+
+        def gone() -> bool:
+            shutil.rmtree(path, ignore_errors=True)
+            return not path.exists()
+
+        until(gone)
 
     def away(self, node: str, chosen: str = OURS) -> None:
         """Remove the containers of a filter (all, when it is empty), running or not."""

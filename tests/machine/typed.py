@@ -55,6 +55,14 @@ class Said:
         return "\n".join(lines) + self.err
 
 
+def heard(status: int, out: str, err: str) -> Said:
+    """What a line said; every event is as the schema has it."""
+    events = [json.loads(text) for text in out.splitlines()]
+    for event in events:
+        VALID.validate(event)
+    return Said(status, events, err)
+
+
 @dataclass(frozen=True)
 class Typist:
     """Types lines against one inventory."""
@@ -103,10 +111,7 @@ class Typist:
     def json(self, *line: str) -> Said:
         """One line with ``--json``: every line of its output must be JSON, and every event as the schema has it."""
         done = self.type(*line, "--json")
-        events = [json.loads(text) for text in done.stdout.splitlines()]
-        for event in events:
-            VALID.validate(event)
-        return Said(done.returncode, events, done.stderr)
+        return heard(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *line: str) -> Said:
         said = self.json(*line)
@@ -147,6 +152,10 @@ class Going:
         for reader in self._readers:
             reader.join(LIMIT)
         return status, "".join(self.said), "".join(self.complained)
+
+    def said_all(self) -> Said:
+        """Wait for its end: everything that it said."""
+        return heard(*self.end())
 
 
 def _read(pipe: IO[str], into: list[str]) -> None:

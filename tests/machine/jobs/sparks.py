@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.machine.conftest import Lab
-from tests.machine.typed import PROJECT, Said, Typist, until
+from tests.machine.typed import LIMIT, PROJECT, Said, Typist, until
 
 NODES = ("spark-1", "spark-2")
 LANE = "home/.local/share/sparkyard/lanes/J"
@@ -71,7 +71,7 @@ class Sparks:
         process = self.typist.start("build", "--set=fault=wait", *line, "--json", start_new_session=True)
         until(self.waiting)
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=LIMIT)
 
     def log(self, said: Said, name: str) -> str:
         """A log in the record of a run."""

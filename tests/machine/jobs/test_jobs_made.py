@@ -10,7 +10,7 @@ import pytest
 
 from tests.machine.conftest import Lab
 from tests.machine.jobs.sparks import LANE, NODES, NONE, TOKEN, JobTypist, Sparks
-from tests.machine.typed import Said, until
+from tests.machine.typed import LIMIT, Said, until
 
 pytestmark = pytest.mark.machine
 
@@ -128,7 +128,7 @@ def test_a_secret_of_an_environment_file_stands_nowhere(sparks: Sparks) -> None:
         assert "pack.sh" in seen
         assert TOKEN not in seen + sparks.lab.out(node, "ps", "axww", "-o", "args")
     sparks.go()
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, out + err
     assert TOKEN not in out + err
     for node in NODES:

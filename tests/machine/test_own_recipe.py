@@ -42,7 +42,7 @@ def typist(lab: Lab) -> Iterator[Typist]:
 def forget(lab: Lab) -> None:
     lab.forget(NODES)
     for node in NODES:
-        lab.run(node, "sh", "-c", "docker images -q sparkyard/hello | xargs -r docker rmi --force")
+        lab.run(node, "sh", "-c", "docker images -q sparkyard/hello | sort -u | xargs -r docker rmi --force")
 
 
 def write(files: dict[str, str], folder: Path) -> Path:

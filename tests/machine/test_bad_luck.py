@@ -26,13 +26,7 @@ def serving(lab: Lab, inventory: Path) -> Iterator[Typist]:
     yield typist
     simulated.up(2, print)  # what the test broke
     for node in ("spark-1", "spark-2"):
-        lab.run(
-            node,
-            "sh",
-            "-c",
-            "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force",
-            check=False,
-        )
+        lab.away(node)
 
 
 def logs_of(lab: Lab, said: Said) -> list[str]:

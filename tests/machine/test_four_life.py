@@ -76,8 +76,8 @@ def serving(four_lab: Lab, typist: Typist) -> Typist:
 def clean(lab: Lab) -> None:
     simulated.up(4, print)
     for node in NODES:
-        lab.run(node, "sh", "-c", "docker ps -aq | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / RECORDS, ignore_errors=True)
+        lab.away(node, "")
+        lab.delete(node, RECORDS)
 
 
 def running(lab: Lab, nodes: tuple[str, ...] = NODES) -> dict[str, list[str]]:

@@ -29,7 +29,7 @@ def reader(four_lab: Lab, tmp_path: Path) -> Iterator[Typist]:
 def forget(lab: Lab) -> None:
     clean(lab)
     for node in NODES:
-        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
+        lab.delete(node, DATA)
 
 
 def test_every_command_of_the_guide_does_what_it_says(four_lab: Lab, reader: Typist) -> None:

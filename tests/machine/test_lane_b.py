@@ -16,7 +16,7 @@ from sparkyard.stand_in import COMMITS
 from tests.machine import recorded
 from tests.machine.conftest import DATA, Lab
 from tests.machine.conftest import FOUR as NODES
-from tests.machine.typed import PROJECT, Typist, until
+from tests.machine.typed import LIMIT, PROJECT, Typist, until
 
 pytestmark = pytest.mark.machine
 
@@ -148,17 +148,17 @@ def test_a_pack_that_was_interrupted_is_made_anew_by_the_next_build(clean: Lab, 
     typist.ok("download", "--lane=B", "--yes")
     slow = clean.own("spark-3") / ENGRAM / f"1017-{COMMITS['deepseek-ai/DeepSeek-V4.1-Flash-1017']}"
     slow.mkdir(parents=True)
-    (slow / "stand-in-seconds").write_text("200")
+    (slow / "stand-in-seconds").write_text("3000")
     running = typist.start("build", "--lane=B", "--yes", start_new_session=True)
     try:
-        until(lambda: any(slow.glob("*.partial")) or running.poll() is not None, 280)
+        until(lambda: any(slow.glob("*.partial")) or running.poll() is not None, LIMIT)
         assert running.poll() is None, running.communicate()
     finally:
         running.kill()
         running.communicate()
     assert not (clean.own("spark-1") / DATA / "lanes/B/jobs/pack.json").exists()
     (slow / "stand-in-seconds").unlink()
-    clean.run("spark-3", "sh", "-c", "docker ps -q --filter label=sparkyard.job | xargs -r docker kill")
+    clean.kill("spark-3", "label=sparkyard.job")
     typist.ok("build", "--lane=B", "--yes")
     assert not list(slow.glob("*.partial"))
     for rank, node in enumerate(NODES):

@@ -16,7 +16,7 @@ import pytest
 from sparkyard.lab import faults
 from tests.machine import recorded
 from tests.machine.conftest import Lab
-from tests.machine.typed import PROJECT, Said, Typist, until
+from tests.machine.typed import LIMIT, PROJECT, Said, Typist, until
 
 pytestmark = pytest.mark.machine
 
@@ -67,20 +67,20 @@ def forget(lab: Lab) -> None:
     """Take everything of sparkyard from the nodes, and give the head's Ignition its key."""
     for node in NODES:
         containers_away(lab, node)
-        shutil.rmtree(lab.own(node) / DATA, ignore_errors=True)
+        lab.delete(node, DATA)
     key(lab)
 
 
 def unmade(lab: Lab) -> None:
     for node in NODES:
         containers_away(lab, node)
-        shutil.rmtree(lab.own(node) / OWN / "cache", ignore_errors=True)
+        lab.delete(node, f"{OWN}/cache")
         for path in (lab.own(node) / OWN / "jobs").glob("export*"):
             path.unlink()
 
 
 def containers_away(lab: Lab, node: str) -> None:
-    lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
+    lab.away(node)
 
 
 def key(lab: Lab) -> None:
@@ -357,7 +357,7 @@ def held(lab: Lab, typist: Typist, phase: str) -> None:
     fault(lab, 0, f"--hold-at {phase}")
     line = typist.start("build", "--lane=D", "--yes", start_new_session=True)
     try:
-        until(lambda: f"holding in phase {phase}" in log_of(lab, 0), 120)
+        until(lambda: f"holding in phase {phase}" in log_of(lab, 0))
     finally:
         os.killpg(line.pid, signal.SIGKILL)
         line.communicate()
@@ -369,8 +369,7 @@ def test_an_export_whose_nodes_went_down_in_a_phase_is_made_anew(stopped: Lab, t
     for phase in ("start", "rendezvous", "pull", "write"):  # each run gets further than the one before it
         held(stopped, typist, phase)
         for node in NODES:  # as a reboot does; a rank that lost its peers may have ended by itself
-            kill = "docker ps -q --filter label=sparkyard.job | xargs -r docker kill"
-            stopped.run(node, "sh", "-c", kill, check=False)
+            stopped.kill(node, "label=sparkyard.job")
         again = inspected(stopped, "spark-1", "sparkyard-D-job-export-0")["Id"]
         assert again != began
         began = again
@@ -413,11 +412,11 @@ def test_a_disk_that_fills_leaves_no_half_package_that_looks_whole(stopped: Lab,
         stopped.run("spark-1", "mkdir", f"{disk}/stand-in")
         stopped.run("spark-1", "sh", "-c", f"echo --hold-at write > {disk}/stand-in/faults")
         line = typist.start("build", "--lane=D", "--yes", "--json")
-        until(lambda: "holding in phase write" in log_of(stopped, 0), 120)
+        until(lambda: "holding in phase write" in log_of(stopped, 0))
         stopped.run(
             "spark-1", "sh", "-c", f"head -c 5500000 /dev/zero > {disk}/filler; touch {disk}/stand-in/go"
         )
-        out, _ = line.communicate(timeout=120)
+        out, _ = line.communicate(timeout=LIMIT)
         assert line.returncode == 1
         assert "No space left on device" in out
         assert seals(stopped) == [False] * 4

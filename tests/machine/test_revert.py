@@ -12,7 +12,7 @@ import pytest
 
 from sparkyard.lab import faults, kit_repo
 from tests.machine.conftest import Lab
-from tests.machine.typed import Said, Typist, until
+from tests.machine.typed import LIMIT, Said, Typist, until
 
 pytestmark = pytest.mark.machine
 
@@ -47,8 +47,8 @@ def typist(lab: Lab, inventory: Path) -> Iterator[Typist]:
 def clean(lab: Lab) -> None:
     for node in NODES:
         faults.mend_link(node)
-        lab.run(node, "sh", "-c", "docker ps -aq | xargs -r docker rm --force")
-        shutil.rmtree(lab.own(node) / RECORDS, ignore_errors=True)
+        lab.away(node, "")
+        lab.delete(node, RECORDS)
 
 
 def running(lab: Lab) -> dict[str, list[str]]:
@@ -116,7 +116,7 @@ def test_a_kit_that_dies_at_boot_is_told_and_the_lane_serves_again(lab: Lab, typ
     process = typist.start("revert", "--yes", "--json")
     until(lambda: running(lab)["spark-2"] == ["dsv41-exl3-worker"])
     faults.kill_container("spark-2", "dsv41-exl3-worker")
-    out, _err = process.communicate(timeout=200)
+    out, _err = process.communicate(timeout=LIMIT)
     assert process.returncode == 1, out
     assert "lane lab serves again; lane kit was tried and is stopped" in out
     assert running(lab) == LANE
@@ -235,7 +235,7 @@ def test_killed_in_the_kits_start_the_next_run_knows_its_containers(lab: Lab, ty
     until(lambda: running(lab)["spark-2"] == ["dsv41-exl3-worker"])
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    until(lambda: not lab.run("spark-1", "pgrep", "-f", "start.sh start", check=False).stdout, 90)
+    until(lambda: not lab.processes("spark-1", "start.sh start"))
     said = typist.ok("start", "--lane=kit")
     assert running(lab) == KIT
     assert said.status == 0

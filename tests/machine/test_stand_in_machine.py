@@ -28,7 +28,7 @@ def typist(session_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist
 @pytest.fixture(autouse=True)
 def nothing_runs(lab: Lab) -> None:
     for node in ("spark-1", "spark-2"):
-        lab.run(node, "sh", "-c", "docker ps -aq --filter label=sparkyard.lane | xargs -r docker rm --force")
+        lab.away(node)
 
 
 def start(typist: Typist, *settings: str) -> Said:

@@ -250,6 +250,21 @@ def test_rows_for_machines():
     assert answers_[0]["possible here"] == "none"
 
 
+def test_the_fabric_decides_too():
+    """A ring of cables: C as the example has it; B once its profile is chosen; nobody published the other lanes of four on one."""
+    done = typed("--inventory=four-spark-ring", "--json")
+    rows = [json.loads(line)["data"] for line in done.stdout.splitlines()]
+    possible = {row["lane"]: row["possible"] for row in rows if row.get("table") == "lanes"}
+    assert possible["C"] == "yes, as far as is known"
+    assert possible["B"].startswith(
+        "spark-1 names cables (peer_hcas), and fabric is switched; choose the ring"
+    )
+    for lane in ("A4", "D", "boot10"):
+        assert possible[lane] == (
+            "spark-1 names cables (peer_hcas): this lane is published behind one switch alone; on a ring of cables B and C run"
+        )
+
+
 def test_a_lane_that_is_not_there_is_refused():
     done = typed("--inventory=two-spark", "--lane=Z")
     assert done.returncode == 2

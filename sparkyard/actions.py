@@ -123,7 +123,10 @@ class Prove:
 
 @dataclass(frozen=True, slots=True)
 class StartContainer:
-    """Run ``docker run --detach …`` on the node and watch it: log lines, exit, silence. Then wait for its gate."""
+    """Run ``docker run --detach …`` on the node and watch it: log lines, exit, silence. Then wait for its gate.
+
+    It is killed when less than ``guard`` bytes of memory are available there, until the lane is ready; 0 for never.
+    """
 
     container: str
     command: Command
@@ -131,6 +134,7 @@ class StartContainer:
     gate_port: tuple[str, int] | None = None
     gate_timeout: float = 0.0
     log_silence: float = 0.0
+    guard: int = 0
 
     def shown(self) -> str:
         return self.command.shown()
@@ -201,7 +205,8 @@ class WaitMemory:
 class WaitReady:
     """Wait until the API answers ``health`` and then a real generation with at least one token.
 
-    ``containers`` are (node, container) of every rank: those that this run did not start are watched from here on.
+    ``containers`` are (node, container) of every rank: those that this run did not start are watched from here on. While nothing
+    listens at the API, they are killed when less than ``guard`` bytes of memory are available on their node.
     """
 
     url: str
@@ -211,6 +216,7 @@ class WaitReady:
     log_silence: float
     api_key: str = field(default="", repr=False)
     containers: tuple[tuple[str, str], ...] = ()
+    guard: int = 0
 
     def shown(self) -> str:
         return f"wait for {self.url}{self.health} and one generated token, {self.timeout:g} s at most"

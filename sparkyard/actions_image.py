@@ -59,11 +59,15 @@ class MakeContext:
 
 @dataclass(frozen=True, slots=True)
 class BuildImage:
-    """Build an image on the node with the Docker CLI. ``context`` is a folder of this machine, sent as it is."""
+    """Build an image on the node with the Docker CLI. ``context`` is a folder of this machine, sent as it is.
+
+    The build is killed when less than ``guard`` bytes of memory are available; 0 for never.
+    """
 
     reference: str
     command: Command
     context: str
+    guard: int = 0
 
     def shown(self) -> str:
         return self.command.shown()
@@ -74,7 +78,8 @@ class MakeImage:
     """Make an image by a project's own ``steps`` in a fresh clone ``folder`` on the head; they leave ``made`` with ``labels``.
 
     Then it is put on ``record`` with its ``mark`` and named ``reference``. Without steps it is there already, and only that is
-    done. Older clones and records beside ``folder`` that begin with ``prefix`` are removed.
+    done. Older clones and records beside ``folder`` that begin with ``prefix`` are removed. A step is killed when less than ``guard``
+    bytes of memory are available; 0 for never.
     """
 
     reference: str
@@ -86,6 +91,7 @@ class MakeImage:
     folder: str
     record: str
     prefix: str
+    guard: int = 0
 
     def shown(self) -> str:
         words = [f"clone into {self.folder}", *(step.shown() for step in self.steps)] if self.steps else []

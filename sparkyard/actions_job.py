@@ -34,6 +34,7 @@ class RunJob:
         makes, says: what must be there, and what their logs must have said.
         seals, begun: node → the records.
         record: what every seal says beside the outputs of its node.
+        guard: bytes of available memory below which the ranks of a node are killed; 0 for never.
     """
 
     job: str
@@ -49,6 +50,7 @@ class RunJob:
     seals: Mapping[str, str]
     begun: Mapping[str, str]
     record: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    guard: int = 0
 
     def shown(self) -> str:
         if self.attach:

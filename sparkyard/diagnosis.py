@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparkyard import memory_guard
 from sparkyard.log_tokens import LOG_TOKENS, LogToken
 
 LAST_LINES = 20
@@ -25,7 +26,8 @@ READ_LOGS = "invoke logs, or read the whole log in the run record"
 class Ending:
     """How a watched container stands that is no longer serving.
 
-    ``finished`` is the node's own RFC 3339 time, empty when unknown. ``killer`` names an active user-space memory guard.
+    ``finished`` is the node's own RFC 3339 time, empty when unknown. ``killer`` names an active user-space memory guard; ``starved``
+    says that our own killed it.
     """
 
     node: str
@@ -35,6 +37,7 @@ class Ending:
     exit_code: int | None = None
     oom_killed: bool = False
     killer: str = ""
+    starved: bool = False
     lines: tuple[str, ...] = ()
 
     @property
@@ -132,8 +135,10 @@ exit 0
 
 
 def in_order(endings: Iterable[Ending]) -> tuple[Ending, ...]:
-    """The endings, causes first: ranks whose log blames another rank come last, then by time."""
-    return tuple(sorted(endings, key=lambda e: (any(t.peer for t in e.tokens), e.finished or "9999")))
+    """The endings, causes first: what our memory guard killed, and last the ranks whose log blames another one; then by time."""
+    return tuple(
+        sorted(endings, key=lambda e: (not e.starved, any(t.peer for t in e.tokens), e.finished or "9999"))
+    )
 
 
 def sentence(end: Ending) -> str:
@@ -172,6 +177,8 @@ def _hints(end: Ending) -> list[str]:
 
 
 def _next_step(end: Ending) -> str:
+    if end.starved:
+        return memory_guard.next_step(end.node)
     if end.killer:
         return f"exempt the engine in {end.killer} on {end.node}, or raise its threshold"
     if end.tokens:

@@ -129,7 +129,7 @@ def _values(recipe: Recipe) -> Iterator[Pinned]:
     yield from _entries(("ports",), recipe.ports)
     yield from _fields("ready", recipe.ready, type(recipe.ready).model_fields)
     yield from _fields("stop", recipe.stop, type(recipe.stop).model_fields)
-    yield from _fields("limits", recipe.limits, ("memory", "disk"))
+    yield from _fields("limits", recipe.limits, ("memory", "disk", "guard"))
     for name, kept in recipe.kept.items():
         yield _own(("kept", name), f"{kept.path}, {kept.bytes} bytes", kept.source)
     for number, check in enumerate(recipe.verify):

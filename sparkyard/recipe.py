@@ -163,10 +163,14 @@ class StopSpec(Part):
 
 
 class LimitsSpec(Part):
-    """What each node must have: free memory for a start, and free disk beyond checkpoints and image."""
+    """What each node must have: free memory for a start, and free disk beyond checkpoints and image.
+
+    Below ``guard`` bytes of available memory, what is being started, run as a job or built on that node is killed; 0 for no guard.
+    """
 
     memory: Bytes = 0
     disk: Bytes = 0
+    guard: Bytes = 0
 
 
 class KeptSpec(Part):

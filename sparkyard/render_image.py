@@ -76,6 +76,7 @@ class ImageRendering:
         return RenderedImage(
             name, reference, words, mark, context,
             memory=build.memory,
+            guard=self.lane.recipe.limits.guard,
             source=str(source),
             trees=self.trees(build, commits, context),
             local_base="" if has_registry(base) or "@" in base else base,

@@ -46,8 +46,12 @@ def made_image(
         folder=folder,
     )  # fmt: skip
     return RenderedImage(
-        name, f"sparkyard/{name}:{mark[:12]}", (), mark, memory=spec.memory, trees=(tree,), made=made
-    )
+        name, f"sparkyard/{name}:{mark[:12]}", (), mark,
+        memory=spec.memory,
+        trees=(tree,),
+        made=made,
+        guard=lane.recipe.limits.guard,
+    )  # fmt: skip
 
 
 def _mark(commit: str, steps: tuple[tuple[str, ...], ...], labels: dict[str, str]) -> str:

@@ -57,6 +57,7 @@ class RenderedImage:
         context: absolute folder of a build, on the head; put together there from ``source`` and ``trees`` if there are any.
         pulled: ``repository@sha256:…`` when it is pulled.
         memory: what a build needs free.
+        guard: bytes of available memory below which a build is killed; 0 for never.
         source: the recipe's own part of the context.
         local_base: the base, if it comes from no registry and must be on the head already.
         made: how a project's own scripts make it, if they do; its repository is the one tree.
@@ -73,6 +74,7 @@ class RenderedImage:
     trees: tuple[RenderedTree, ...] = ()
     local_base: str = ""
     made: RenderedMade | None = None
+    guard: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ WORST_FIRST: tuple[Result, ...] = ("fail", "could not check", "not supported (pu
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. ``unheard`` says why there is no usable reply; ``late`` that the time limit was reached."""
+    """What came back. ``unheard`` says why there is no usable reply: ``late`` that the time limit was reached, ``refused`` that nothing listens."""
 
     status: int = 0
     document: Any = None
@@ -28,6 +28,7 @@ class Reply:
     unheard: str = ""
     late: bool = False
     text: str = ""
+    refused: bool = False
 
 
 class Assembly:

@@ -32,6 +32,11 @@ PLACES = re.compile(
 """What stands in front of the name by which people know a value."""
 CONDITION = re.compile(r"\{%-? *if (.+?) *-?%\}([^{}]*)\{%-? *endif *-?%\}")
 """A whole value that stands in one ``{% if … %}``: the condition, and the words."""
+LIMIT_WORDS = {
+    "disk": "beside checkpoints and the folders above; ",
+    "guard": "with less, what is being started, run as a job or built on that node is killed; ",
+}
+"""What the limits of ``limits`` mean, before where they come from."""
 KINDS = ("published", "derived", "chosen", "rule", "published figure")
 
 Row = dict[str, Any]
@@ -216,13 +221,11 @@ def _kept(lane: Lane, rendered: RenderedLane) -> Iterator[Row]:
 def _limits(lane: Lane) -> Iterator[Row]:
     limits = lane.recipe.limits
     by_key: Mapping[str, Pinned] = {value.key: value for value in provenance.pinned(lane.recipe)}
-    for name, wanted in (("memory", limits.memory), ("disk", limits.disk)):
+    for name, wanted in (("memory", limits.memory), ("disk", limits.disk), ("guard", limits.guard)):
         value = by_key.get(f"limits.{name}")
         if wanted and value is not None and value.source is not None:
-            beside = "beside checkpoints and the folders above; " if name == "disk" else ""
-            yield _row(
-                name, f"{size(wanted)} ({wanted:,} bytes)", value.source, beside + _words(value.source)
-            )
+            words = LIMIT_WORDS.get(name, "") + _words(value.source)
+            yield _row(name, f"{size(wanted)} ({wanted:,} bytes)", value.source, words)
 
 
 def _privileged(values: tuple[Pinned, ...]) -> Iterator[Row]:

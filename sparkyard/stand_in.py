@@ -24,7 +24,6 @@ from sparkyard.recipe import (
     HostSpec,
     ImageSpec,
     JobSpec,
-    LimitsSpec,
     PatchSpec,
     Recipe,
     ServiceSpec,
@@ -94,7 +93,7 @@ def _recipe(recipe: Recipe) -> Recipe:
             }
         ),
         "host": [_host(spec) for spec in recipe.host],
-        "limits": LimitsSpec(memory=recipe.limits.memory, disk=min(recipe.limits.disk, DISK)),
+        "limits": recipe.limits.model_copy(update={"disk": min(recipe.limits.disk, DISK)}),
         "kept": {name: kept.model_copy(update={"bytes": "0"}) for name, kept in recipe.kept.items()},
     }
     if recipe.scripts is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -60,7 +60,7 @@ def ask(
     except TimeoutError:
         return _unheard("no connection to the port: it does not answer", began)
     except OSError as error:
-        return _unheard(f"no connection to {api.url}: {error}", began)
+        return replace(_unheard(f"no connection to {api.url}: {error}", began), refused=True)
     try:
         exchange = _Exchange(connection, began, began + timeout)
         response = exchange.send(method, api.target(path), body, api)

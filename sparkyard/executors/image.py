@@ -15,6 +15,7 @@ from sparkyard.actions_image import BuildImage, ShipImage
 from sparkyard.build_log import failing_instruction
 from sparkyard.command import Command, mask
 from sparkyard.errors import Interrupted, StepFailed, Unreachable
+from sparkyard.executors.memory import run_watched
 from sparkyard.executors.shipment import Gathering, Parcel, Visit
 from sparkyard.world import Shell, World
 
@@ -55,7 +56,9 @@ def build_image(action: BuildImage, node: str, world: World) -> None:
             lines.append(shown)
             world.say(shown)
 
-    done = world.shell(node).run(command, on_line=on_line)
+    done = run_watched(
+        world.shell(node), command, action.guard, f"docker build of {action.reference}", on_line
+    )
     if done.status != 0:
         where = failing_instruction(lines)
         raise StepFailed(

@@ -84,7 +84,9 @@ class _Run:
         return self.watch(rank), rank
 
     def watch(self, rank: JobRank) -> Watch:
-        return self.watches.start(self.world, rank.node, rank.container, rank.gate_log)
+        return self.watches.start(
+            self.world, rank.node, rank.container, rank.gate_log, guard=self.action.guard
+        )
 
     def await_gate(self, rank: JobRank, watch: Watch) -> None:
         """Wait for what the next ranks wait for. Raises what ends the job early, and StepFailed when it is not seen in time."""

@@ -13,6 +13,7 @@ from sparkyard.errors import StepFailed
 from sparkyard.executors.files import write_file
 from sparkyard.executors.git import marked
 from sparkyard.executors.image import LAST_LINES, ImageFacts, image_facts
+from sparkyard.executors.memory import run_watched
 from sparkyard.made_record import MadeRecord
 from sparkyard.steps.image_found import label_faults
 from sparkyard.world import World, must
@@ -66,10 +67,11 @@ def _step(number: int, command: Command, action: MakeImage, node: str, world: Wo
             last.append(line.rstrip())
             world.say(line.rstrip())
 
-    done = world.shell(node).run(command, on_line=on_line)
+    what = f"step {number} of {len(action.steps)} that makes {action.made}"
+    done = run_watched(world.shell(node), command, action.guard, what, on_line)
     if done.status != 0:
         raise StepFailed(
-            f"step {number} of {len(action.steps)} that makes {action.made} failed with status {done.status}",
+            f"{what} failed with status {done.status}",
             node=node,
             details=[f"command: {command.shown()}", *last],
             next_step="correct what the last lines name, then type the same line again; it begins with a fresh clone",

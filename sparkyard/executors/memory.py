@@ -1,4 +1,4 @@
-"""Waits until a node has its memory back: what a stopped engine held is not free at once."""
+"""Waits until a node has its memory back (what a stopped engine held is not free at once), and runs words only while it has enough."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 from sparkyard.actions import WaitMemory
 from sparkyard.command import Command
 from sparkyard.errors import Interrupted, StepFailed
-from sparkyard.world import World, must
+from sparkyard.memory_guard import killed, next_step, told_low, watched
+from sparkyard.world import Completed, OnLine, Shell, World, must
 
 LOOK = 0.5
 """Seconds between two looks."""
@@ -34,3 +35,29 @@ def wait_memory(action: WaitMemory, node: str, world: World) -> None:
 def _available(node: str, world: World) -> int:
     text = must(world.shell(node), AVAILABLE, "reading /proc/meminfo").text.strip()
     return int(text or 0) * 1024
+
+
+def run_watched(shell: Shell, command: Command, limit: int, what: str, on_line: OnLine) -> Completed:
+    """Run the words; with a ``limit`` they are killed when fewer bytes of memory are available on the node.
+
+    Raises StepFailed then, with ``what`` they are to people.
+    """
+    if not limit:
+        return shell.run(command, on_line=on_line)
+    low: list[int] = []
+
+    def hear(line: str) -> None:
+        if (seen := told_low(line)) is not None:
+            low.append(seen)
+        else:
+            on_line(line)
+
+    done = shell.run(watched(command, limit), on_line=hear)
+    if done.status != 0 and low:
+        raise StepFailed(
+            f"{what} {killed(low[0], limit)}",
+            node=shell.node.name,
+            details=[f"killed: {command.shown()}"],
+            next_step=next_step(shell.node.name),
+        )
+    return done

@@ -26,11 +26,15 @@ LOOK = 0.5
 
 @dataclass(slots=True)
 class Progress:
-    """What the asking thread has found so far. Seconds since the waiting began; None while it has not happened."""
+    """What the asking thread has found so far. Seconds since the waiting began; None while it has not happened.
+
+    ``refused`` says that nothing listened at the API: ranks that an earlier run started do not serve yet.
+    """
 
     healthy: float | None = None
     token: float | None = None
     generations: int = 0
+    refused: bool = False
     last: str = "nothing was asked yet"
     failure: SparkyardError | None = None
 
@@ -65,17 +69,23 @@ def _wait(action: WaitReady, node: str, world: World, asker: _Asker) -> None:
         if seen.token is None:
             world.watches.news.wait(LOOK, news)
         if seen.token is None:
-            _attach(action, world)
+            _attach(action, world, seen)
+    world.watches.guard(0)
     if not told:
         world.say(f"{action.health} answered 200 after {seen.healthy or 0:.1f} s")
     world.say(f"a real generation answered after {seen.token:.1f} s")
 
 
-def _attach(action: WaitReady, world: World) -> None:
-    """Watch the ranks that an earlier run started. Not before the first wait: a lane that serves needs no watching."""
+def _attach(action: WaitReady, world: World, seen: Progress) -> None:
+    """Watch the ranks that an earlier run started. Not before the first wait: a lane that serves needs no watching.
+
+    Their memory is watched once nothing listened at the API: one that serves may have less left than a start must have.
+    """
     for node, container in action.containers:
         if not world.watches.watched(node, container):
             world.watches.start(world, node, container, whole=False)
+    if seen.refused and seen.healthy is None:
+        world.watches.guard(action.guard)
 
 
 def _not_ready(action: WaitReady, node: str, world: World, seen: Progress) -> StepFailed:
@@ -133,6 +143,7 @@ class _Asker:
     def _health(self, api: Api) -> bool:
         reply = ask(api, "GET", self._action.health, None, min(10.0, self._left()))
         self.progress.last = reply.unheard or f"HTTP status {reply.status}"
+        self.progress.refused = self.progress.refused or reply.refused
         if reply.status != 200:
             return False
         self.progress.healthy = self._seconds()

@@ -38,7 +38,7 @@ def start_container(action: StartContainer, node: str, world: World) -> None:
     done = shell.run(action.command)
     if done.status != 0:
         raise refused(action, done, shell)
-    watch = world.watches.start(world, node, action.container, action.gate_log)
+    watch = world.watches.start(world, node, action.container, action.gate_log, guard=action.guard)
     if action.gate_log:
         _await_gate(action, world, watch, lambda: watch.gate_seen)
     elif action.gate_port:

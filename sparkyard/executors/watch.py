@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sparkyard.command import Command
@@ -25,6 +26,8 @@ from sparkyard.diagnosis import (
 )
 from sparkyard.errors import Interrupted, SparkyardError, StepFailed
 from sparkyard.executors.news import LogFile, News
+from sparkyard.memory_guard import killed, not_killed, told_kept, told_low, watched
+from sparkyard.patience import EndSignal
 from sparkyard.world import Completed, Shell, World
 
 KEPT = 400
@@ -39,6 +42,8 @@ LEAVE = 3.0
 """Seconds that a watching thread gets to end when it is told to."""
 DRAIN = 5.0
 """Seconds that the log of an ended container gets to arrive whole."""
+KILLED = 137
+"""The exit code of what SIGKILL ended."""
 STATE = "{{json .State}}\n{{.RestartCount}}"
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.?\d*Z) ?")
 
@@ -87,7 +92,16 @@ class Watch:
     """One watched container. Its threads end with the container, with ``close``, or when track of it is lost."""
 
     def __init__(
-        self, world: World, node: str, container: str, *, log: LogFile, news: News, gate: str, whole: bool
+        self,
+        world: World,
+        node: str,
+        container: str,
+        *,
+        log: LogFile,
+        news: News,
+        gate: str,
+        whole: bool,
+        guard: int,
     ) -> None:
         self.node, self.container = node, container
         self.ended: Ending | None = None
@@ -98,6 +112,8 @@ class Watch:
         self._tail = () if whole else ("--tail", str(KEPT))
         self._lines: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self._stamp = ""
+        self._limit = guard
+        self._starved: tuple[int, int] | None = None  # bytes that were available, and the limit
         self._closing = threading.Event()
         self._follower = threading.Thread(target=self._follow, name=f"logs {node}", daemon=True)
         self._waiter = threading.Thread(target=self._await, name=f"wait {node}", daemon=True)
@@ -112,6 +128,10 @@ class Watch:
         with self._news.lock:
             kept = sorted(self._lines, key=lambda line: line[0])
         return tuple(text for _, text in kept[-count:])
+
+    def guard(self, limit: int) -> None:
+        """From now on, kill the container when less than ``limit`` bytes of memory are available on its node; 0 for no longer."""
+        self._limit = limit
 
     def leave(self) -> None:
         """Tell both threads to end; the container goes on."""
@@ -139,10 +159,32 @@ class Watch:
     def _await_once(self) -> None:
         self._end(state_of(self._shell, self.container, self._closing))
         while self.ended is None:
-            done = self._shell.run(Command.of("docker", "wait", self.container), cancel=self._closing)
-            if done.status != 0:
+            done = self._wait()
+            if done is not None and done.status != 0:
                 _demand_absent(done)
             self._end(state_of(self._shell, self.container, self._closing))
+
+    def _wait(self) -> Completed | None:
+        """Wait for its end, under the guard if there is one; None when that was changed meanwhile."""
+        words, limit = Command.of("docker", "wait", self.container), self._limit
+        changed = EndSignal(lambda: self._closing.is_set() or self._limit != limit)
+        try:
+            if not limit:
+                return self._shell.run(words, cancel=changed)
+            return self._shell.run(
+                watched(words, limit, self.container), on_line=partial(self._hear_low, limit), cancel=changed
+            )
+        except Interrupted:
+            if self._closing.is_set():
+                raise
+            return None
+
+    def _hear_low(self, limit: int, line: str) -> None:
+        if (low := told_low(line)) is not None:
+            self._starved = self._starved or (low, limit)
+        elif self._starved and (said := told_kept(line)) is not None:
+            what = not_killed(*self._starved, said)
+            self._set(Ending(self.node, self.container, what, starved=True, lines=self.lines(KEPT)))
 
     def _follow(self) -> None:
         self._persist(self._follow_once)
@@ -192,10 +234,12 @@ class Watch:
             return
         if self._follower.is_alive() and self._follower is not threading.current_thread():
             self._follower.join(DRAIN)
+        if self._starved and found.exit_code == KILLED:
+            found = replace(found, what=killed(*self._starved), starved=True)
         self._set(replace(found, killer=self._killer(found), lines=self.lines(KEPT)))
 
     def _killer(self, found: Ending) -> str:
-        if found.exit_code != 137 or found.oom_killed:
+        if found.exit_code != KILLED or found.oom_killed or found.starved:
             return ""
         try:
             done = self._shell.run(Command.of("sh", "-c", MEMORY_GUARDS, timeout=10), cancel=self._closing)
@@ -217,15 +261,17 @@ class Watches:
         self.news = News()
         self._all: dict[tuple[str, str], Watch] = {}
 
-    def start(self, world: World, node: str, container: str, gate: str = "", *, whole: bool = True) -> Watch:
+    def start(
+        self, world: World, node: str, container: str, gate: str = "", *, whole: bool = True, guard: int = 0
+    ) -> Watch:
         """Watch a running container; an earlier watch of that name is closed.
 
         ``gate`` is a regex looked for in its log. Without ``whole`` the log begins with its last lines: one that has served for
-        days may be large.
+        days may be large. ``guard``: see ``Watch.guard``.
         """
         self.release(node, container)
         log = LogFile(self._logs, node, container, world.secrets)
-        watch = Watch(world, node, container, log=log, news=self.news, gate=gate, whole=whole)
+        watch = Watch(world, node, container, log=log, news=self.news, gate=gate, whole=whole, guard=guard)
         with self.news.lock:
             self._all[node, container] = watch
         return watch.begin()
@@ -240,6 +286,11 @@ class Watches:
             watch = self._all.pop((node, container), None)
         if watch is not None:
             watch.close()
+
+    def guard(self, limit: int) -> None:
+        """From now on, every watched container is killed when less memory is available on its node; 0 for no longer."""
+        for watch in self._present():
+            watch.guard(limit)
 
     def all(self) -> tuple[Watch, ...]:
         """Every watched container, in the order in which the watching began."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkyard.lab import control
 from sparkyard.lab import node as nodes
-from sparkyard.lab.hardware import set_hca_state
+from sparkyard.lab.hardware import set_available, set_hca_state
 from sparkyard.lab.network import set_links, set_rate
 from sparkyard.lab.places import HCAS, here
 from sparkyard.lab.processes import cgroup_pids, end, send
@@ -74,6 +74,16 @@ def kill_dockerd(node: str) -> None:
     place = here().node(node)
     pid = int(nodes.inside(place, "cat", "/run/docker.pid"))
     send({pid} & nodes.pids(place), signal.SIGKILL)
+
+
+def low_memory(node: str, available: int) -> None:
+    """Let the node have so many bytes of memory available."""
+    set_available(here().node(node), available // 1024)
+
+
+def whole_memory(node: str) -> None:
+    """Give it back."""
+    set_available(here().node(node), None)
 
 
 def hca_down(node: str, hca: str = next(iter(HCAS))) -> None:

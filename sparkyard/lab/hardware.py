@@ -81,9 +81,18 @@ def write_hardware(node: NodePlace) -> None:
         _write_hca(tree / "infiniband" / hca, node, device)
 
 
-def _meminfo() -> str:
+def set_available(node: NodePlace, available: int | None) -> None:
+    """Let a node show so many KiB of available memory, or as much as it had; the file is bound into the node, so it shows at once.
+
+    It stays as long as it was and is written in one piece: whoever reads it meanwhile sees the old value or the new one.
+    """
+    text = _meminfo() if available is None else _meminfo(available)
+    with (node.folder / "meminfo").open("r+b", buffering=0) as file:
+        file.write(text.encode())
+
+
+def _meminfo(free: int = MEMORY_KB - 3 * 1024 * 1024) -> str:
     """A Spark's memory as Linux writes it."""
-    free = MEMORY_KB - 3 * 1024 * 1024
     values = {"MemTotal": MEMORY_KB, "MemFree": free, "MemAvailable": free, "Buffers": 0, "Cached": 0}
     values |= {"SwapTotal": 0, "SwapFree": 0, "HugePages_Total": 0}
     return "".join(f"{key + ':':<16}{value:>9} kB\n" for key, value in values.items())

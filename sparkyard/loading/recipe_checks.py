@@ -222,6 +222,7 @@ def _limits(recipe: Recipe, say: Say) -> None:
     sizes: Mapping[str, tuple[int | None, int]] = {
         "limits.memory": (recipe.limits.memory, TEBIBYTE),
         "limits.disk": (recipe.limits.disk, 64 * TEBIBYTE),
+        "limits.guard": (recipe.limits.guard, TEBIBYTE),
         "image.bytes": (recipe.image.bytes, TEBIBYTE),
         "image.build.memory": (recipe.image.build.memory if recipe.image.build else None, TEBIBYTE),
     }
@@ -230,6 +231,19 @@ def _limits(recipe: Recipe, say: Say) -> None:
             say(key, f"{size} is less than 1 MiB; sizes are bytes: {size} GiB is {size << 30}")
         elif size and size > most:
             say(key, f"{size} is more than {most >> 40} TiB; sizes are bytes")
+    _guard(recipe, say)
+
+
+def _guard(recipe: Recipe, say: Say) -> None:
+    """A guard at or above what a start asks for would kill each start at once; what has no label is never killed."""
+    guard, memory = recipe.limits.guard, recipe.limits.memory
+    if guard and memory and guard >= memory:
+        say("limits.guard", f"{guard} is not less than limits.memory ({memory})")
+    if guard and recipe.scripts is not None:
+        say(
+            "limits.guard",
+            "what a kit's own scripts start has no label of sparkyard, and is not killed: take the guard out",
+        )
 
 
 def _verify(recipe: Recipe, say: Say) -> None:

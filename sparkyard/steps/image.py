@@ -58,7 +58,7 @@ def _built(wanted: RenderedImage, node: Node) -> tuple[Step, ...]:
 def _build(wanted: RenderedImage, answers: Answers) -> BuildImage:
     """The build, the head's home filled in where the context lies below it."""
     command = Command(wanted.words).filled(answers.discovered)
-    return BuildImage(wanted.reference, command, fill(wanted.context, answers.discovered))
+    return BuildImage(wanted.reference, command, fill(wanted.context, answers.discovered), wanted.guard)
 
 
 def _no_base(wanted: RenderedImage, answers: Answers) -> Verdict | None:

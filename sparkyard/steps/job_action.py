@@ -39,6 +39,7 @@ def run_action(
         seals={node: filled(job.seal(node), node) for node in job.nodes},
         begun={node: filled(job.begun(node), node) for node in job.nodes},
         record=_record(lane, rendered, job),
+        guard=lane.recipe.limits.guard,
     )
 
 

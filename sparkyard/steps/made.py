@@ -139,6 +139,7 @@ def _action(wanted: RenderedImage, answers: Answers, *, name_only: bool = False)
         folder=folder,
         record=fill(made.record, here),
         prefix=f"{wanted.name}-",
+        guard=wanted.guard,
     )
 
 

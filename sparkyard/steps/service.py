@@ -271,10 +271,10 @@ def _make_folder(path: str) -> Run:
 
 
 def _start(wanted: Container, command: Command, gate: RenderedGate | None, lane: Lane) -> StartContainer:
-    silence = lane.recipe.ready.log_silence
+    silence, guard = lane.recipe.ready.log_silence, lane.recipe.limits.guard
     if gate is None:
-        return StartContainer(wanted.name, command, log_silence=silence)
-    return StartContainer(wanted.name, command, gate.log, gate.port, gate.timeout, silence)
+        return StartContainer(wanted.name, command, log_silence=silence, guard=guard)
+    return StartContainer(wanted.name, command, gate.log, gate.port, gate.timeout, silence, guard)
 
 
 def moved(fact: ContainerFact, answers: Answers) -> tuple[str, ...]:
@@ -302,6 +302,7 @@ def ready_step(lane: Lane, rendered: RenderedLane, needs: tuple[str, ...]) -> St
         log_silence=ready.log_silence,
         api_key=ready.api_key,
         containers=tuple((container.node, container.name) for container in rendered.containers),
+        guard=lane.recipe.limits.guard,
     )
     verdict = Verdict("change", f"lane {lane.name} answers at {ready.url}", (wait,))
     return Step(

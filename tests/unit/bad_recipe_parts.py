@@ -256,6 +256,20 @@ PARTS = (
         says=['recipes/a/recipe.yml:55: limits.memory: a whole number is expected, found "96GiB"'],
     ),
     Case(
+        name="guard as large as the memory",
+        edits=[recipe("memory: 103079215104", "memory: 103079215104, guard: 103079215104")],
+        says=[
+            "recipes/a/recipe.yml:55: limits.guard: 103079215104 is not less than limits.memory (103079215104)"
+        ],
+    ),
+    Case(
+        name="guard in GiB",
+        edits=[recipe("memory: 103079215104", "memory: 103079215104, guard: 5")],
+        says=[
+            "recipes/a/recipe.yml:55: limits.guard: 5 is less than 1 MiB; sizes are bytes: 5 GiB is 5368709120"
+        ],
+    ),
+    Case(
         name="rule that does not parse",
         edits=[recipe("must: lane.context > 0", "must: lane.context >")],
         says=[

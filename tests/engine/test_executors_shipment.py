@@ -109,7 +109,8 @@ ship([receiver], ("sh", "-c", said + " /dev/zero", sys.argv[1]), threading.Event
     assert all(gone(int(pid)) for pid in said.split())
 
 
-def test_those_that_look_at_the_same_time_share_one_source(tmp_path):
+def test_those_that_look_at_the_same_time_share_one_source(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparkyard.executors.shipment.GATHER", 300.0)
     log = tmp_path / "sources"
     source = ("sh", "-c", f'echo once >> "$0"; {" ".join(SOURCE)}', str(log))
     gathering, start = Gathering(), threading.Barrier(3)

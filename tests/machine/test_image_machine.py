@@ -189,6 +189,7 @@ def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_
         return image_facts(shell, reference)
 
     monkeypatch.setattr("sparkyard.executors.image.image_facts", look)
+    monkeypatch.setattr("sparkyard.executors.shipment.GATHER", 300.0)
 
     def one():
         try:

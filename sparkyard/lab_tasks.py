@@ -87,7 +87,7 @@ def _split(command: str) -> list[str]:
 
 
 def _show(line: Line, state: object) -> None:
-    from sparkyard.lab import LabState  # noqa: PLC0415
+    from sparkyard.lab.state import LabState  # noqa: PLC0415
 
     assert isinstance(state, LabState)
     for node in state.nodes:

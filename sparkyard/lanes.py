@@ -9,8 +9,9 @@ from pathlib import Path
 from sparkyard import load
 from sparkyard.errors import ConfigError
 from sparkyard.generated import with_secrets
-from sparkyard.line import STAY, Line
+from sparkyard.line import Line
 from sparkyard.model import Lane
+from sparkyard.options import STAY
 from sparkyard.refusals import besides
 
 STARTS = ("build", "start", "restart", "switch", "revert")

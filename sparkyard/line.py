@@ -14,31 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 from sparkyard import load, selection, state
 from sparkyard.cli import project_folder
-from sparkyard.engine import Engine, Mode
 from sparkyard.errors import SparkyardError, SystemRefused, Unreachable, UsageError, worst
 from sparkyard.events import Event
-from sparkyard.known_hosts import Keys
-from sparkyard.locks import Locks, parse_wait
 from sparkyard.model import Inventory, Lane, Manifest
-from sparkyard.options import Options
-from sparkyard.plan import Plan
+from sparkyard.options import STAY, UNLOCKED, Options, parse_wait
 from sparkyard.recap import counters
-from sparkyard.recording import Recording
 from sparkyard.report import JsonView, MultiView, error_events, human_view
 from sparkyard.reporting.broken_pipe import complain
 from sparkyard.signals import Signals
-from sparkyard.step_world import Surroundings
-from sparkyard.verdicts import error_data
 
 if TYPE_CHECKING:
+    from sparkyard.engine import Engine
+    from sparkyard.known_hosts import Keys
     from sparkyard.lock import Lock
+    from sparkyard.locks import Locks
+    from sparkyard.plan import Plan
+    from sparkyard.recording import Recording
     from sparkyard.rendered import RenderedLane
+    from sparkyard.step_world import Surroundings
 
-UNLOCKED = ("status", "logs", "render", "config", "show", "lanes", "diff")
-"""Verbs that only look: they take no lock and leave no record."""
-
-STAY = ("config", "render", "show", "diff", "init", "lab_up", "lab_down", "lab_status", "lab_shell")
-"""Tasks that are for the machine outside the lab, or need no node."""
+# ruff: noqa: PLC0415  (a line of a lab begins twice, and the first time it only needs to know where its head is)
 
 
 class LineEnded(SparkyardError):
@@ -90,13 +85,13 @@ class Line:
 
     def lane_named(self, name: str | None, sets: Sequence[str] | None = None) -> Lane:
         """A lane of this inventory; ``sets`` in place of ``--set`` for one that was not typed. Raises ConfigError with every fault."""
-        from sparkyard.lanes import lane_named  # noqa: PLC0415
+        from sparkyard.lanes import lane_named
 
         return lane_named(self, name, self.options.set if sets is None else sets)
 
     def locked(self, lane: Lane) -> Lock:
         """What the lane's pins are: from the lock, or asked for, shown and kept when there is none yet."""
-        from sparkyard.locking import ensured  # noqa: PLC0415
+        from sparkyard.locking import ensured
 
         if lane.name not in self._locked:
             self.enter()  # the hub may be reachable only from the head
@@ -113,8 +108,8 @@ class Line:
 
     def rendered(self, lane: Lane) -> RenderedLane:
         """The lane as it shall be on its nodes; what is not locked yet stays a mark."""
-        from sparkyard.render import render_lane  # noqa: PLC0415
-        from sparkyard.resolve import known_lock  # noqa: PLC0415
+        from sparkyard.render import render_lane
+        from sparkyard.resolve import known_lock
 
         return render_lane(lane, {}, self._locked.get(lane.name) or known_lock(lane))
 
@@ -124,6 +119,8 @@ class Line:
 
     @cached_property
     def keys(self) -> Keys:
+        from sparkyard.known_hosts import Keys
+
         return Keys(self.folders.state)
 
     def begin(self) -> None:
@@ -135,7 +132,7 @@ class Line:
 
     def enter(self) -> None:
         """Be where rank 0 is: in the lab, enter node 1's namespaces. Raises UsageError when its link address is not of this machine."""
-        from sparkyard.place import enter_lab, must_be_head  # noqa: PLC0415
+        from sparkyard.place import enter_lab, must_be_head
 
         if self.inventory.lab:
             enter_lab(self.inventory)
@@ -144,6 +141,8 @@ class Line:
     @cached_property
     def around(self) -> Surroundings:
         self.enter()
+        from sparkyard.step_world import Surroundings
+
         return Surroundings(self.inventory, self.folders.state, self.spare_folder, self.keys)
 
     @property
@@ -185,7 +184,7 @@ class Line:
         if not plan.steps:
             self.say(f"nothing of {plan.verb} is left by --limit and --only")
         if self.inventory.stand_in:
-            from sparkyard.place import must_be_lab  # noqa: PLC0415
+            from sparkyard.place import must_be_lab
 
             must_be_lab(self.around, plan.nodes())
         quiet = plan.verb in UNLOCKED or self.options.check
@@ -209,31 +208,34 @@ class Line:
         """Lock the plan's nodes. A node that does not answer ends the task, unless the plan goes on without it."""
         lost = self.locks.take([self.around.shell(node) for node in plan.nodes()])
         if lost and not plan.partial:
+            from sparkyard.verdicts import error_data
+
             for error in lost:
                 self.emit(Event("node-unreachable", error.message, error.node, data=error_data(error)))
             raise LineEnded(Unreachable.status)
 
     @cached_property
     def locks(self) -> Locks:
+        from sparkyard.locks import Locks
+
         typed = " ".join((Path(sys.argv[0]).name, *self.verbs))
         return Locks(typed, self.lock_wait, self._lock_lost, self.around.stop)
 
     @cached_property
     def engine(self) -> Engine:
+        from sparkyard.engine import Engine, Mode
+
         return Engine(self.around, self.emit, Mode(self.options.check, self.options.diff), self._confirm)
 
     def _start_event(self, plan: Plan) -> None:
-        data = {
-            "verb": plan.verb,
-            "lane": plan.lane,
-            "nodes": list(plan.nodes()),
-            "check": self.options.check,
-            "stand_in": self.inventory.stand_in,
-        }
-        self.emit(Event("run-start", data=data))
+        told: dict[str, Any] = {"verb": plan.verb, "lane": plan.lane, "nodes": list(plan.nodes())}
+        told |= {"check": self.options.check, "stand_in": self.inventory.stand_in}
+        self.emit(Event("run-start", data=told))
 
     def _open_record(self, plan: Plan, secrets: Sequence[str]) -> None:
         if self._recording is None:
+            from sparkyard.recording import Recording
+
             stand_in = self.inventory.stand_in
             self._recording = Recording(self.folders.runs, self.verbs, plan, stand_in, self._record_lost)
             self.view.add(self._recording.view)
@@ -242,7 +244,7 @@ class Line:
 
     def _record_ranks(self, rendered: RenderedLane) -> None:
         """Keep what every rank was started with, as Docker tells it."""
-        from sparkyard.ranks import ranks_of  # noqa: PLC0415
+        from sparkyard.ranks import ranks_of
 
         assert self._recording is not None
         self._recording.ranks(ranks_of(self.around, rendered))

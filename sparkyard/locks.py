@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sparkyard.command import Command
-from sparkyard.errors import Interrupted, LockHeld, SparkyardError, StepFailed, Unreachable, UsageError
+from sparkyard.errors import Interrupted, LockHeld, SparkyardError, StepFailed, Unreachable
 from sparkyard.guard import node_script
 from sparkyard.world import Completed, Shell
 
@@ -147,16 +147,3 @@ class Locks:
             thread.join(10)
         self._held.clear()
         return held
-
-
-def parse_wait(text: str | None) -> float:
-    """``--lock-wait=SECONDS`` as a number; 0 when not given. Raises UsageError."""
-    if text is None:
-        return 0.0
-    try:
-        wait = float(text)
-    except ValueError:
-        wait = -1.0
-    if not 0 <= wait <= 86400:
-        raise UsageError(f"--lock-wait takes seconds from 0 to 86400, not {text!r}")
-    return wait

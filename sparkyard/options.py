@@ -8,6 +8,12 @@ from typing import Any
 
 from sparkyard.errors import UsageError
 
+UNLOCKED = ("status", "logs", "render", "config", "show", "lanes", "diff")
+"""Verbs that only look: they take no lock and leave no record."""
+
+STAY = ("config", "render", "show", "diff", "init", "lab_up", "lab_down", "lab_status", "lab_shell")
+"""Tasks that are for the machine outside the lab, or need no node."""
+
 HELP = {
     "lane": "=NAME: lane to work on (A, B, ..., lab); default: the inventory's, or what runs now",
     "inventory": "=FOLDER: with hosts.yml, or a name below inventory/; default: my",
@@ -89,3 +95,16 @@ def _settle(name: str, default: Any, given: Sequence[Mapping[str, Any]]) -> Any:
             next_step=f"type one line for each, or give --{flag} once",
         )
     return different[0] if different else default
+
+
+def parse_wait(text: str | None) -> float:
+    """``--lock-wait=SECONDS`` as a number; 0 when not given. Raises UsageError."""
+    if text is None:
+        return 0.0
+    try:
+        wait = float(text)
+    except ValueError:
+        wait = -1.0
+    if not 0 <= wait <= 86400:
+        raise UsageError(f"--lock-wait takes seconds from 0 to 86400, not {text!r}")
+    return wait

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sparkyard.command import Command
+from sparkyard.ending import ending
 from sparkyard.errors import Interrupted, StepFailed, Unreachable
 from sparkyard.guard import guarded
 from sparkyard.model import Node
@@ -124,16 +125,14 @@ def _pump(pipe: Any, output: Output) -> None:
 def _wait(process: subprocess.Popen[bytes], dog: Watchdog) -> bool:
     """Wait for the guard to end; close its standard input when the watchdog bites. True when it did."""
     bitten = False
-    pause = 0.001
-    while process.poll() is None:
-        if not bitten and dog.bites():
-            bitten = True
-            assert process.stdin is not None
-            with contextlib.suppress(OSError, ValueError):
-                process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(pause)
-        pause = min(pause * 2, POLL)
+    with ending(process) as ended_within:
+        while process.poll() is None:
+            if not bitten and dog.bites():
+                bitten = True
+                assert process.stdin is not None
+                with contextlib.suppress(OSError, ValueError):
+                    process.stdin.close()
+            ended_within(POLL)
     return bitten
 
 

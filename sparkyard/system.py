@@ -6,6 +6,7 @@ Sizes are bytes. A section that a node could not answer is kept by name in ``Sys
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,6 +116,7 @@ def system(answers: Answers) -> System:
     return parse_system(answer.out, answer.err, answers.node)
 
 
+@functools.lru_cache(maxsize=16)  # every step of a node reads the same answer
 def parse_system(text: str, errors: str, node: str) -> System:
     """The facts from the text of ``ask_system`` and its errors. Raises CouldNotCheck as ``system`` does."""
     parts = sections(text, node)

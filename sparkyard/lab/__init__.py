@@ -6,17 +6,18 @@ The folder is ``SPARKYARD_LAB`` (default /var/lib/sparkyard-lab), what is fetche
 
 from __future__ import annotations
 
+# ruff: noqa: PLC0415  (every line that is typed outside of a lab's head goes through here to enter it)
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from sparkyard.lab import building, control, state
 from sparkyard.lab.errors import LabError, require_root
-from sparkyard.lab.node import enter
 from sparkyard.lab.places import MOST_NODES, current_node, here
-from sparkyard.lab.state import LabState, NodeState
+
+if TYPE_CHECKING:
+    from sparkyard.lab.state import LabState
 
 __all__ = [
-    "MOST_NODES", "LabError", "LabState", "NodeState",
-    "current_node", "down", "enter_words", "here", "prepare", "shell_words", "status", "up",
+    "MOST_NODES", "LabError", "current_node", "down", "enter_words", "here", "prepare", "shell_words", "status", "up",
 ]  # fmt: skip
 
 
@@ -27,27 +28,37 @@ def up(nodes: int, report: Callable[[str], None], *, trust: bool = True, base: b
         trust: write node 1's known_hosts; else every host key is unknown, as on new Sparks.
         base: fetch the model and make the engine's base image; tests that need neither save a minute.
     """
+    from sparkyard.lab import building
+
     return building.up(here(), nodes, report, trust=trust, base=base)
 
 
 def prepare(report: Callable[[str], None]) -> None:
     """Fill the cache only: base images and the model."""
+    from sparkyard.lab import building
+
     building.prepare(here(), report, base=True)
 
 
 def down(report: Callable[[str], None]) -> None:
     """End and delete the lab; only the cache stays."""
+    from sparkyard.lab import building
+
     building.down(here(), report)
 
 
 def status() -> LabState | None:
     """The lab as it is now; None if there is none."""
+    from sparkyard.lab import control, state
+
     require_root("status")
     return state.see(here(), control.healthy(here()))
 
 
 def enter_words(node: str, command: Sequence[str], cwd: str | None = None) -> tuple[str, ...]:
     """Words that run a command in a node's network, mount and host-name namespaces, with its home and PATH."""
+    from sparkyard.lab.node import enter
+
     require_root("shell")
     return enter(here().node(node), command, cwd)
 

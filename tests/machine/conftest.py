@@ -15,6 +15,7 @@ import pytest
 from sparkyard import lab as simulated
 from sparkyard.lab import node as nodes_of_the_lab
 from sparkyard.lab.errors import LabError, require_programs
+from sparkyard.lab.state import LabState
 from tests.machine.typed import Typist, end_lines, until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "inventory"
@@ -60,7 +61,7 @@ def missing_programs() -> str:
 class Lab:
     """The lab of the session, as tests speak to it."""
 
-    def __init__(self, state: simulated.LabState) -> None:
+    def __init__(self, state: LabState) -> None:
         self.state = state
         self.folder = Path(state.folder)
 

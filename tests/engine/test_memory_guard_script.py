@@ -65,7 +65,7 @@ def test_words_with_too_little_are_killed_with_what_they_started(shell, tmp_path
     mark = f"mark-{tmp_path.name}-{os.getpid()}"
     script = 'trap "" TERM; (trap "" TERM; while :; do sleep 0.05; done) & while :; do sleep 0.05; done'
     with pytest.raises(StepFailed) as failure:
-        run_watched(shell, Command.of("sh", "-c", script, mark), ALWAYS, "the build", [].append)
+        run_watched(shell, Command.of("sh", "-c", script, mark), ALWAYS, "the build", print)
     error = failure.value
     assert error.node == "spark-1"
     assert error.message.startswith("the build was killed by sparkyard before the node froze: ")
@@ -75,13 +75,13 @@ def test_words_with_too_little_are_killed_with_what_they_started(shell, tmp_path
 
 
 def test_what_words_say_themselves_reaches_the_reader(shell):
-    heard = []
+    heard: list[str] = []
     done = run_watched(shell, Command.of("printf", "one\\ntwo"), NEVER, "the build", heard.append)
     assert (done.status, heard) == (0, ["one", "two"])
 
 
 def test_a_container_of_ours_is_killed_by_its_id(shell, docker):
-    heard = []
+    heard: list[str] = []
     done = shell.run(watched(Command.of("docker", "wait", "lane-0"), ALWAYS, "lane-0"), on_line=heard.append)
     assert done.out == b"137\n"
     assert any(told_low(line) for line in heard)
@@ -100,7 +100,7 @@ def test_a_container_that_is_not_ours_is_only_waited_for(shell, docker):
 def test_a_container_that_docker_does_not_kill_is_tried_again_and_told(shell, docker):
     refusal = docker.with_name("said.refusal")
     refusal.write_text("no answer\nfrom the engine\n")
-    heard = []
+    heard: list[str] = []
 
     def hear(line):
         heard.append(line)

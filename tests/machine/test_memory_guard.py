@@ -83,6 +83,10 @@ def left_watching(node: str) -> bool:
     return False
 
 
+def until_unwatched(node: str) -> None:
+    until(lambda: not left_watching(node))
+
+
 def cut_short(lab: Lab, typist: Typist, low: str, ready: Callable[[], bool], *line: str) -> Said:
     """Type a line, and take the memory of a node away when ``ready`` says so; by then others run there too."""
     process = typist.start(*line, "--json")
@@ -110,13 +114,13 @@ def test_a_boot_that_takes_the_memory_is_killed_and_named(lab: Lab, typist: Typi
     assert failed["data"]["exit"] == 1
     for node in PAIR:
         assert running(lab, node) == set(OTHERS)
-        until(lambda node=node: not left_watching(node))
+        until_unwatched(node)
 
 
 def test_a_healthy_boot_is_not_disturbed_and_what_serves_is_left_alone(lab: Lab, typist: Typist) -> None:
     typist.ok("start", "--lane=lab", "--set", "engine=scripted", "--set", "script=--boot-seconds 3")
     for node in PAIR:
-        until(lambda node=node: not left_watching(node))
+        until_unwatched(node)
     before = [running(lab, node) for node in PAIR]
     faults.low_memory("spark-1", LOW)
     again = typist.json(

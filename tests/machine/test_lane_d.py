@@ -7,7 +7,10 @@ import os
 import re
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +48,28 @@ def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
     return Typist(folder)
 
 
+@dataclass
+class Life:
+    """What the lane's whole life said, and every command line that was there meanwhile."""
+
+    said: str
+    lines: set[bytes]
+
+
 @pytest.fixture(scope="module")
-def started(four_lab: Lab, typist: Typist) -> Iterator[Lab]:
-    """The lane, downloaded, built, exported, paired, serving and verified, once for all tests that only look."""
+def life(four_lab: Lab, typist: Typist) -> Life:
+    """The lane, downloaded, built, exported, paired, serving and verified on nodes that had nothing."""
     forget(four_lab)
-    said = typist.ok("download", "build", "start", "verify", "--lane=D", "--yes")
+    with seen_meanwhile() as lines:
+        said = typist.ok("download", "build", "start", "verify", "--lane=D", "--yes")
     results = [e["data"]["result"] for e in said.events if e["data"].get("result")]
     assert results == ["pass"] * 5 + ["not supported (published)"] * 2
+    return Life(json.dumps(said.events) + said.err, lines)
+
+
+@pytest.fixture(scope="module")
+def started(four_lab: Lab, life: Life) -> Iterator[Lab]:
+    """The lane as its life left it, once for all tests that only look."""
     yield four_lab
     forget(four_lab)
 
@@ -221,24 +239,44 @@ def command_lines() -> dict[int, bytes]:
     return found
 
 
-def test_secrets_are_in_no_command_line_but_flares_own(started: Lab) -> None:
+@contextmanager
+def seen_meanwhile() -> Iterator[set[bytes]]:
+    """Every command line of this machine, of all nodes, that was there at one of many looks."""
+    seen: set[bytes] = set()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.1):
+            seen.update(command_lines().values())
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        looking.join()
+
+
+def test_secrets_are_in_no_command_line_but_flares_own(started: Lab, life: Life) -> None:
     told = secrets(started)
     assert len(told["agent_token"]) >= 32
-    lines = command_lines()
+    assert any(b"agent\0install" in line for line in life.lines)
+    lines = life.lines | set(command_lines().values())
     for name, secret in told.items():
-        holding = [line.split(b"\0") for line in lines.values() if secret.encode() in line]
+        holding = [line.split(b"\0") for line in lines if secret.encode() in line]
         if name == "agent_token":
             assert holding == []
             continue
-        words = b"install" if name == "join_code" else b"run"
+        words = {b"install", b"pair"} if name == "join_code" else {b"run"}
         assert holding, name
         for line in holding:  # docker-init shows the words that it was given, and these have no secret
-            assert b"flare_program" in line, line
-            assert words in line
+            assert {b"flare_program", b"/usr/local/bin/flare"} & set(line), line
+            assert words & set(line)
 
 
-def test_secrets_are_in_no_record_log_event_or_inspect(started: Lab, typist: Typist) -> None:
-    said = typist.type("status", "--json").stdout + typist.type("show", "--lane=D").stdout
+def test_secrets_are_in_no_record_log_event_or_inspect(started: Lab, typist: Typist, life: Life) -> None:
+    said = life.said + typist.type("status", "--json").stdout + typist.type("show", "--lane=D").stdout
     for node in NODES:
         names = started.out(
             node, "docker", "ps", "--all", "--quiet", "--filter", "label=sparkyard.lane"

@@ -98,3 +98,31 @@ def test_every_lane_of_four_tells_all_its_faults_at_once(tmp_path, lane, other, 
     ):
         assert words in done.stderr, done.stderr
     assert re.search("28999 is the port of|cannot share port 28999", done.stderr)
+
+
+def test_rules_of_an_engine_are_told_at_once_and_before_any_connection(tmp_path):
+    """Lane B's: the allocator, chunk, EP, the pin below a context and tables of one rank."""
+    broken = (
+        "env.PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        "env.DSV41_INDEXER_CHUNKED=0",
+        "env.DSV41_MOE_B12X_NEXT=0",
+        "env.DSPARK_SPS_TABLE=/state/dspark_sps.json",
+        "kv_tokens=1000000",
+    )
+    sets = [word for each in broken for word in ("--set", each)]
+    done = offline.typed(
+        "start",
+        "--lane=B",
+        f"--inventory={offline.ROOT / 'inventory/four-spark'}",
+        *sets,
+        XDG_STATE_HOME=str(tmp_path),
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    for words in (
+        "logits are NaN",
+        "chunk is 8192, and above 1024 a long prompt needs the indexer backport",
+        "ep 1 runs on the b12x_next kernels alone",
+        "leave DSPARK_SPS_TABLE and DSPARK_STS_TABLE out",
+        "kv_tokens is 1000000, less than one context of 1048576 tokens",
+    ):
+        assert words in done.stderr, done.stderr

@@ -240,9 +240,9 @@ def test_a_stand_in_keeps_exact_sizes_and_words_and_shortens_the_rest():
         )
     )
     made = stand_in._job(spec)
-    assert (made.timeout, made.log_silence) == (120.0, 60.0)
+    assert (made.timeout, made.log_silence) == (stand_in.LONGEST, stand_in.SILENCE)
     assert made.gate is not None
-    assert made.gate.timeout == 120.0
+    assert made.gate.timeout == stand_in.LONGEST
     assert [(one.bytes, one.at_least) for one in made.makes] == [("{{ 56 * 10 }}", None), (None, "1")]
     assert [room.bytes for room in made.room] == ["1000000", "1000"]
     assert (made.words, made.mounts) == (spec.words, spec.mounts)

@@ -181,7 +181,7 @@ def _put_texts_back(line: Line, left: Sequence[Side]) -> None:
 def _stop(line: Line, side: Side, new: Side, verb: str) -> None:
     """Stop one old lane on every node, and see its memory come back."""
     stops = life.stop_steps(side.lane, side.rendered)
-    memory = changing.memory_steps(new.lane, [step.id for step in stops])
+    memory = changing.memory_steps(new.lane, new.rendered.jobs, [step.id for step in stops])
     try:
         line.run(Plan(verb, side.name, (*stops, *memory)), side.rendered.secrets)
     except LineEnded:

@@ -32,8 +32,13 @@ def back_step(node: Node, wanted: int, needs: Sequence[str]) -> Step:
 
 def freed_steps(lane: Lane, jobs: Sequence[RenderedJob], needs: Sequence[str]) -> tuple[Step, ...]:
     """The memory of a start, asked for on the nodes of jobs that free some, once these are through."""
-    names = {node for job in jobs if job.frees_memory for node in job.nodes}
+    names = freed_nodes(jobs)
     return tuple(_freed_step(lane, node, needs) for node in lane.nodes if node.name in names)
+
+
+def freed_nodes(jobs: Sequence[RenderedJob]) -> set[str]:
+    """The nodes on which a job of the start frees memory."""
+    return {node for job in jobs if job.frees_memory for node in job.nodes}
 
 
 def _freed_step(lane: Lane, node: Node, needs: Sequence[str]) -> Step:

@@ -12,6 +12,7 @@ from sparkyard.manifest import place
 from sparkyard.model import Lane, Manifest, Node
 from sparkyard.plan import Answers, Judge, Step, Verdict
 from sparkyard.rendered import RenderedLane
+from sparkyard.rendered_job import RenderedJob
 from sparkyard.scopes import lane_root
 from sparkyard.steps import job_purge, memory
 from sparkyard.steps import made as made_image
@@ -45,9 +46,14 @@ def _ports_judge(node: str, lane: Lane, rendered: RenderedLane, others: Sequence
     return judge
 
 
-def memory_steps(lane: Lane, needs: Sequence[str]) -> tuple[Step, ...]:
-    """A step a node that waits, once the old lane is gone, until the new one's need is available."""
-    return tuple(memory.back_step(node, lane.recipe.limits.memory, needs) for node in lane.nodes)
+def memory_steps(lane: Lane, jobs: Sequence[RenderedJob], needs: Sequence[str]) -> tuple[Step, ...]:
+    """A step a node that waits, once the old lane is gone, until the new one's need is available.
+
+    Where a job of the new lane's start frees memory, that start waits itself, behind the job.
+    """
+    later = memory.freed_nodes(jobs)
+    waiting = [node for node in lane.nodes if node.name not in later]
+    return tuple(memory.back_step(node, lane.recipe.limits.memory, needs) for node in waiting)
 
 
 # --- purge ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sparkyard.plan import Step, Verdict
 from sparkyard.recipe_container import JobSpec
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
-from sparkyard.steps import preflight, service
+from sparkyard.steps import preflight, service, switch
 from sparkyard.steps.memory import MEMORY_BACK
 from tests.unit import raw
 from tests.unit.sample import ENGRAM_CONFIG as CONFIG
@@ -219,6 +219,11 @@ def test_without_that_a_lack_of_memory_ends_the_start_before_anything():
     steps = memory_steps()
     assert [step.id.partition("@")[0] for step in steps] == [*["preflight:memory"] * 4, *["service:rank"] * 4]
     assert judged(steps[0], LITTLE).state == "blocked"
+
+
+@pytest.mark.parametrize(("sets", "waiting"), [((), 4), (("drop_caches=true",), 0)])
+def test_a_switch_leaves_the_wait_for_memory_to_a_start_that_frees_some(sets, waiting):
+    assert len(switch.memory_steps(lane(*sets), rendered(*sets).jobs, ())) == waiting
 
 
 def test_a_job_of_a_build_frees_no_memory_for_a_start():

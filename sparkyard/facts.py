@@ -40,7 +40,9 @@ def script(questions: Sequence[Question]) -> bytes:
     if bad:
         raise ValueError(f"not a question: {bad[0]}")
     asked = [Command(("ask", str(n), q.ask, *q.arguments)).line() for n, q in enumerate(questions)]
-    main = ["main() {", "answers_open", *asked, "answers_close", "}", "main", ""]
+    images = [argument for q in questions if q.ask == "ask_image" for argument in q.arguments]
+    at_once = [Command(("images_know", *images)).line()] if len(images) > 1 else []
+    main = ["main() {", "answers_open", *at_once, *asked, "answers_close", "}", "main", ""]
     return (library() + "\n" + "\n".join(main)).encode()
 
 

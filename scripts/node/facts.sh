@@ -173,9 +173,30 @@ ask_folder() {
     [ ! -w "$1" ] || printf 'writable\n'
 }
 
+image_format='{"id":{{json .Id}},"labels":{{json .Config.Labels}},"layers":{{json .RootFS.Layers}},"architecture":{{json .Architecture}},"digests":{{json .RepoDigests}},"size":{{json .Size}}}'
+
+# images_know REFERENCE…: what `ask_image` answers for each, from one call. Where one of them is missing, each is asked for by itself.
+images_found=$newline
+images_know() {
+    images_told=$(limited 8 docker image inspect --format "$image_format" "$@" 2>/dev/null) || return 0
+    while IFS= read -r images_line && [ $# -gt 0 ]; do
+        images_found="$images_found$1 $images_line$newline"
+        shift
+    done <<EOF
+$images_told
+EOF
+}
+
 # ask_image REFERENCE
 ask_image() {
-    limited 20 docker image inspect --format '{"id":{{json .Id}},"labels":{{json .Config.Labels}},"layers":{{json .RootFS.Layers}},"architecture":{{json .Architecture}},"digests":{{json .RepoDigests}},"size":{{json .Size}}}' "$1"
+    case $images_found in
+    *"$newline$1 "*)
+        image_line=${images_found#*"$newline$1 "}
+        printf '%s\n' "${image_line%%"$newline"*}"
+        return
+        ;;
+    esac
+    limited 20 docker image inspect --format "$image_format" "$1"
 }
 
 # ask_containers: the records of containers that a kit's scripts started; a line for every container; the details of ours.

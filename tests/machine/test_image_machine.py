@@ -8,9 +8,11 @@ import threading
 import pytest
 
 from sparkyard.actions_image import BuildImage, ShipImage
+from sparkyard.asking import ask
 from sparkyard.command import Command
 from sparkyard.errors import Interrupted, StepFailed, Unreachable
 from sparkyard.executors.image import build_image, context_tar, image_facts, ship_image
+from sparkyard.facts import image_question
 from sparkyard.known_hosts import Keys
 from sparkyard.model import Inventory
 from sparkyard.plan import Step, Verdict
@@ -268,3 +270,16 @@ def test_equal_folders_are_equal_tars(tmp_path):
         (folder / "sub" / "f").write_text("same")
         os.utime(folder / "sub" / "f", (when, when))
     assert context_tar(tmp_path / "a") == context_tar(tmp_path / "b")
+
+
+def test_images_that_are_asked_for_together_answer_as_each_alone(place, engines):
+    names = [f"sparkyard-lane:{number}" for number in (1, 2)]
+    for name, label in zip(names, ("one", "two *"), strict=True):
+        engines[0].add_image(name, f"LABEL x='{label}'")
+    questions = [image_question(name) for name in (*names, "sparkyard-lane:none")]
+    alone = [ask(place, "spark-1", (question,)).of(question) for question in questions]
+    assert [answer.status for answer in alone] == [0, 0, 1]
+    assert alone[0].out != alone[1].out
+    for some in (questions, questions[:2], questions[1::-1]):
+        together = ask(place, "spark-1", tuple(some))
+        assert [together.of(question) for question in some] == [alone[questions.index(q)] for q in some]

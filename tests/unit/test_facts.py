@@ -29,6 +29,13 @@ def test_the_script_names_each_question_and_runs_nothing_when_cut():
     assert done.stdout == b""
 
 
+def test_several_images_are_asked_for_in_one_call_and_one_by_itself():
+    asked = [facts.image_question(name) for name in ("a:1", "b:2")]
+    told = facts.script([SYSTEM, *asked]).decode().partition("\nmain() {\n")[2].splitlines()
+    assert told[:3] == ["answers_open", "images_know a:1 b:2", "ask 0 ask_system"]
+    assert "\nimages_know " not in facts.script([SYSTEM, asked[0]]).decode().partition("\nmain() {\n")[2]
+
+
 def test_a_question_is_one_word_that_begins_with_ask():
     with pytest.raises(ValueError, match="not a question"):
         facts.script([Question("reboot; ask_x")])

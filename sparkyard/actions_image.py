@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparkyard.command import Command
+from sparkyard.layer_words import pasted
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,10 @@ class MakeImage:
 
 @dataclass(frozen=True, slots=True)
 class ShipImage:
-    """Send an image from the head to the node: ``docker save | ssh … docker load`` over the link address."""
+    """Send an image from the head to the node: ``docker save | ssh … docker load`` over the link address, without the layers that are there."""
 
     reference: str
     address: str
 
     def shown(self) -> str:
-        return f"docker save {self.reference} | ssh {self.address} docker load"
+        return pasted(self.reference, self.address)

@@ -308,10 +308,8 @@ class Engine:
             self._ok(walk, step, verdict, seconds)
             return
         walk.outcomes[step.id] = "changed"
-        data = self._data(step, verdict) | {
-            "seconds": round(seconds, 3),
-            "actions": [a.shown() for a in acted],
-        }
+        data = self._data(step, verdict) | walk.results.get(step.id, {})
+        data |= {"seconds": round(seconds, 3), "actions": [a.shown() for a in acted]}
         self._emit(Event("step-changed", verdict.reason, step.node, step.id, data))
 
     def _ok(self, walk: Walk, step: Step, verdict: Verdict, seconds: float = 0.0) -> None:

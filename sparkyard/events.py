@@ -34,7 +34,8 @@ class Event:
             ``progress`` ({done, total, unit: "bytes"|"files", rate, label}) in step-output, ``line`` in step-output,
             ``asked``/``answered``/``result`` for verify checks, ``nodes`` (recap: node → counts) and ``status`` (exit).
             run-start: ``verb``, ``lane``, ``nodes`` (list), ``check``, ``stand_in``. recap also: ``seconds``, ``record``
-            (the run's folder), ``check``, ``stand_in``. finding: ``table`` names the table whose row this is (tables.py).
+            (the run's folder), ``check``, ``stand_in``. ``shipped``: bytes of an image that were ``moved`` and ``left_out``
+            (step-changed, and the sum in recap). finding: ``table`` names the table whose row this is (tables.py).
     """
 
     type: EventType

@@ -11,13 +11,18 @@ from sparkyard.command import Command
 PACKAGE = Path(__file__).resolve().parent
 
 
-@cache
-def node_script(name: str) -> str:
-    """The text of a script that runs on nodes: beside the package in a clone, inside it when installed."""
+def node_script_path(name: str) -> Path:
+    """Where a script that runs on nodes lies: beside the package in a clone, inside it when installed."""
     for folder in (PACKAGE.parent / "scripts" / "node", PACKAGE / "share" / "scripts" / "node"):
         if (folder / name).is_file():
-            return (folder / name).read_text(encoding="utf-8")
+            return folder / name
     raise FileNotFoundError(name)
+
+
+@cache
+def node_script(name: str) -> str:
+    """The text of a script that runs on nodes."""
+    return node_script_path(name).read_text(encoding="utf-8")
 
 
 def guarded(command: Command) -> tuple[Command, bytes]:

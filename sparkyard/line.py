@@ -18,7 +18,7 @@ from sparkyard.errors import SparkyardError, SystemRefused, Unreachable, UsageEr
 from sparkyard.events import Event
 from sparkyard.model import Inventory, Lane, Manifest
 from sparkyard.options import STAY, UNLOCKED, Options, parse_wait
-from sparkyard.recap import counters
+from sparkyard.recap import counters, shipped
 from sparkyard.report import JsonView, MultiView, error_events, human_view
 from sparkyard.reporting.broken_pipe import complain
 from sparkyard.signals import Signals
@@ -309,6 +309,8 @@ class Line:
             "check": self.options.check,
             "stand_in": self.inventory.stand_in,
         }
+        if images := shipped(self.events):
+            data["shipped"] = images
         if self._recording is not None:
             data["record"] = str(self._recording.folder)
             self._recording.end(status)

@@ -69,3 +69,11 @@ def counters(events: Sequence[Event]) -> dict[str, dict[str, int]]:
     """The counters of a line as its recap has them: every node that one of its verbs was for, and those that an event names."""
     nodes = [node for event in events if event.type == "run-start" for node in event.data["nodes"]]
     return {node: counts.data() for node, counts in count(events, dict.fromkeys(nodes)).items()}
+
+
+def shipped(events: Iterable[Event]) -> dict[str, int]:
+    """Bytes of images that were sent to all nodes, and that were left out because they were there; empty when none was sent."""
+    found = [
+        event.data["shipped"] for event in events if event.type == "step-changed" and "shipped" in event.data
+    ]
+    return {name: sum(part[name] for part in found) for name in ("moved", "left_out")} if found else {}

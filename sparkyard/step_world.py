@@ -118,6 +118,11 @@ class StepWorld:
         merged = self._around.keys.write_merged(self._around.inventory.nodes)
         return ssh_words(self._around.inventory.node(node), merged)
 
+    def tell(self, lines: Sequence[str], **facts: Mapping[str, int]) -> None:
+        """Lines below the step once it has ended, and facts for machines beside them."""
+        shown = [mask(line, self._around.secrets) for line in lines]
+        self.results |= {**facts, "details": shown}
+
     def say(self, line: str) -> None:
         text = mask(line, self._around.secrets)
         self._output(text, {"line": text})

@@ -107,6 +107,10 @@ class World(Protocol):
         """Progress of the running step; the view computes rate and time left. May be called often."""
         ...
 
+    def tell(self, lines: Sequence[str], **facts: Mapping[str, int]) -> None:
+        """What people read below the step once it has ended, and facts for the event that says so."""
+        ...
+
     def verdict(
         self, asked: str, answered: str, result: Result, found: Sequence[Mapping[str, Any]] = ()
     ) -> None:

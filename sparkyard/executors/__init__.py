@@ -30,7 +30,7 @@ EXECUTORS: Mapping[type, Executor] = {
     actions_image.MakeContext: _later("git", "make_context"),
     actions_image.BuildImage: _later("image", "build_image"),
     actions_image.MakeImage: _later("made", "make_image"),
-    actions_image.ShipImage: _later("image", "ship_image"),
+    actions_image.ShipImage: _later("ship", "ship_image"),
     actions.StartContainer: _later("service", "start_container"),
     actions.StopContainer: _later("service", "stop_container"),
     actions.StartScripts: _later("scripts", "start_scripts"),

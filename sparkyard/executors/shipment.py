@@ -1,6 +1,7 @@
 """Sends an image to workers: one ``docker save`` here, ``ssh … docker load`` for each worker, bytes counted in between.
 
 Workers that look at the same image at the same time share one ``docker save``: reading and packing an image costs more than sending it.
+Layers that all of them have are left out by one filter behind it (scripts/node/trim.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import IO
+
+from sparkyard.layer_words import trim_head
 
 BLOCK = 1 << 20
 """Bytes moved at a time, and asked for as size of the pipes."""
@@ -25,43 +29,75 @@ END = 2.0
 """Seconds between TERM and KILL."""
 
 
-class Child:
-    """One process of the pipeline, in a session of its own, with the last lines that it said."""
+@dataclass(frozen=True, slots=True)
+class Cargo:
+    """What is sent: the words that write the archive, those that filter it, and the layers of the image, the lowest first."""
 
-    def __init__(self, words: tuple[str, ...], *, source: bool) -> None:
+    save: tuple[str, ...]
+    trim: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+
+
+class Child:
+    """One process of the pipeline, in a session of its own, with the last lines that it said.
+
+    Args:
+        stdin: where it reads: PIPE for a sink that we write to, else a file or DEVNULL.
+        stdout: where it writes: PIPE for a source that we read, or a file. A sink's is what it says.
+        on_line: gets each line that it says.
+    """
+
+    def __init__(
+        self,
+        words: tuple[str, ...],
+        *,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        on_line: Callable[[str], None] | None = None,
+    ) -> None:
+        pipe, sink = subprocess.PIPE, stdin == subprocess.PIPE
+        said = subprocess.STDOUT if sink else pipe
         self.words = words
-        pipe, said = subprocess.PIPE, subprocess.STDOUT
-        if source:
-            self.process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-        else:
-            self.process = subprocess.Popen(
-                words, stdin=pipe, stdout=pipe, stderr=said, start_new_session=True
-            )
+        self.process = subprocess.Popen(
+            words, stdin=stdin, stdout=stdout, stderr=said, start_new_session=True
+        )
+        self._on_line = on_line
         self._said: deque[str] = deque(maxlen=20)
-        talk = self.process.stderr if source else self.process.stdout
+        talk = self.process.stdout if sink else self.process.stderr
         assert talk is not None
         self._reader = threading.Thread(target=self._read, args=(talk,), daemon=True)
         self._reader.start()
-        data = self.process.stdout if source else self.process.stdin
-        assert data is not None
-        self._data = data
-        self.data = data.fileno()
-        with contextlib.suppress(OSError):  # more than the limit for a person without privileges
-            fcntl.fcntl(self.data, fcntl.F_SETPIPE_SZ, BLOCK)
+        self._data = self.process.stdin if sink else self.process.stdout
+        if self._data is not None:
+            wide(self.data)
+
+    @property
+    def data(self) -> int:
+        """Our side of what it reads or writes."""
+        assert self._data is not None
+        return self._data.fileno()
 
     def _read(self, talk: IO[bytes]) -> None:
         with talk:
             for line in talk:
-                self._said.append(line.decode(errors="replace").rstrip())
+                text = line.decode(errors="replace").rstrip()
+                self._said.append(text)
+                if self._on_line:
+                    self._on_line(text)
 
     def finish(self) -> None:
         """Close our side of the data and wait for its end."""
-        with contextlib.suppress(OSError):
-            self._data.close()
+        if self._data is not None:
+            with contextlib.suppress(OSError):
+                self._data.close()
         self.process.wait()
         self._reader.join(END)
+
+    def end_soon(self) -> None:
+        """Wait a little for its own end, which tells why; then kill it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END)
+        self.kill()
 
     def kill(self) -> None:
         if self.process.poll() is not None:
@@ -82,16 +118,29 @@ class Child:
         return tuple(line for line in self._said if line)
 
 
-class Parcel:
-    """One worker's part of a shipment. ``status`` and ``said`` hold for both ends once ``done`` is set."""
+def wide(pipe: int) -> None:
+    """Let a pipe hold a whole block."""
+    with contextlib.suppress(OSError):  # more than the limit for a person without privileges
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK)
 
-    def __init__(self, words: tuple[str, ...], on_bytes: Callable[[int], None]) -> None:
+
+class Parcel:
+    """One worker's part of a shipment. ``status`` and ``said`` of its processes hold once ``done`` is set.
+
+    ``held`` is how many of the image's first layers the worker has; ``sent`` and ``left_out`` are bytes, ``layers_left_out`` layers.
+    """
+
+    def __init__(self, words: tuple[str, ...], on_bytes: Callable[[int], None], held: int = 0) -> None:
         self.words = words
         self.on_bytes = on_bytes
+        self.held = held
         self.sent = 0
+        self.left_out = 0
+        self.layers_left_out = 0
         self.done = threading.Event()
         self.cancelled = False
         self.save: Child | None = None
+        self.trim: Child | None = None
         self.load: Child | None = None
 
     def add(self, block: bytes) -> bool:
@@ -151,25 +200,24 @@ class Visit:
                 self._gathering.waiting.append(parcel)
             self._gathering.changed.notify_all()
 
-    def send(self, parcel: Parcel, save_words: tuple[str, ...], cancelled: threading.Event) -> None:
+    def send(self, parcel: Parcel, cargo: Cargo, cancelled: threading.Event) -> None:
         """Return when the parcel has arrived, failed or was cancelled."""
         self._end_look(parcel)
         if taken := self._gathering.take(parcel):
-            ship(taken, save_words, cancelled)
+            ship(taken, cargo, cancelled)
         parcel.done.wait()
 
 
-def ship(parcels: list[Parcel], save_words: tuple[str, ...], cancelled: threading.Event) -> None:
+def ship(parcels: list[Parcel], cargo: Cargo, cancelled: threading.Event) -> None:
     """Send one ``docker save`` to all parcels. Nothing is left running, whatever happens."""
     children: list[Child] = []
     stopped = True
     try:
-        save = Child(save_words, source=True)
-        children.append(save)
+        sources = _sources(parcels, cargo, children)
         for parcel in parcels:
-            parcel.save, parcel.load = save, Child(parcel.words, source=False)
+            parcel.load = Child(parcel.words, stdin=subprocess.PIPE)
             children.append(parcel.load)
-        pump = threading.Thread(target=_pump, args=(save, parcels), daemon=True)
+        pump = threading.Thread(target=_pump, args=(sources, parcels), daemon=True)
         pump.start()
         while pump.is_alive() and not cancelled.is_set():
             pump.join(LOOK)
@@ -186,17 +234,58 @@ def ship(parcels: list[Parcel], save_words: tuple[str, ...], cancelled: threadin
             parcel.done.set()
 
 
-def _pump(save: Child, parcels: list[Parcel]) -> None:
+def _sources(parcels: list[Parcel], cargo: Cargo, children: list[Child]) -> tuple[Child, ...]:
+    """Start what writes the archive, and the filter behind it when all parcels' workers have layers of it.
+
+    Of a chain only its first layers count, so the worker that has the fewest lacks all that any other lacks: one filter serves them all.
+    """
+    held = min(parcel.held for parcel in parcels)
+    if held:
+        sources = _trimmed(parcels, cargo, held, children)
+    else:
+        sources = (Child(cargo.save),)
+        children.append(sources[0])
+    for parcel in parcels:
+        parcel.save, parcel.trim = sources[0], sources[-1] if held else None
+    return sources
+
+
+def _trimmed(parcels: list[Parcel], cargo: Cargo, held: int, children: list[Child]) -> tuple[Child, ...]:
+    def on_line(line: str) -> None:
+        if line.startswith("left-out\t"):
+            for parcel in parcels:
+                parcel.left_out += int(line.split("\t")[1])
+                parcel.layers_left_out += 1
+
+    out, into = os.pipe()
+    try:
+        wide(into)
+        os.write(into, trim_head(cargo.layers, held))  # two lists of 127 layers at most: the pipe holds them
+        save = Child(cargo.save, stdout=into)
+        children.append(save)
+        trim = Child(cargo.trim, stdin=out, on_line=on_line)
+        children.append(trim)
+    finally:
+        os.close(out)
+        os.close(into)
+    return save, trim
+
+
+def _pump(sources: tuple[Child, ...], parcels: list[Parcel]) -> None:
     alive, told = list(parcels), 0.0
-    while alive and (block := os.read(save.data, BLOCK)):
+    while alive and (block := os.read(sources[-1].data, BLOCK)):
         alive = [parcel for parcel in alive if parcel.add(block)]
         if time.monotonic() - told >= LOOK:
             told = time.monotonic()
             for parcel in alive:
                 parcel.on_bytes(parcel.sent)
     if not alive:
-        save.kill()
+        for source in sources:
+            source.kill()
     for parcel in parcels:
         assert parcel.load is not None
         parcel.load.finish()
-    save.finish()
+    sources[-1].finish()
+    if sources[-1].status != 0:  # a filter that fell over; what feeds it may not have begun to write
+        sources[0].end_soon()
+    sources[0].finish()

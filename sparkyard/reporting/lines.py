@@ -163,6 +163,9 @@ def recap(event: Event, width: int) -> list[Line]:
         counters(f"{node:<{longest}}", counts, check=bool(data.get("check")))
         for node, counts in nodes.items()
     ]
+    if images := data.get("shipped"):
+        moved, left = (amounts.size(images[name]) for name in ("moved", "left_out"))
+        lines.append(((f"images: {moved} moved, {left} left out, being there already", ""),))
     if data.get("stand_in"):
         lines.append((("STAND-IN: scripted engines answered in place of the real ones", "bold yellow"),))
     if data.get("record"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkyard.executors.shipment import Gathering, Parcel, Visit, ship
+from sparkyard.executors.shipment import Cargo, Gathering, Parcel, Visit, ship
 
 BYTES = 3_000_000
 SOURCE = ("head", "-c", str(BYTES), "/dev/zero")
@@ -24,8 +24,16 @@ def keeping(path):
     return parcel("sh", "-c", 'exec cat > "$0"', str(path))
 
 
+FILTER = (
+    "sh",
+    "-c",
+    'read -r layers; read -r held; read -r nothing; printf "left-out\\t7\\tsha256:a\\n" >&2; exec cat',
+)
+LAYERS = ("sha256:a", "sha256:b")
+
+
 def send(parcels, source=SOURCE, cancelled=None):
-    ship(parcels, source, cancelled or threading.Event())
+    ship(parcels, Cargo(source), cancelled or threading.Event())
     return [(one.save.status, one.load.status) for one in parcels]
 
 
@@ -93,10 +101,10 @@ def test_both_ends_go_when_sparkyard_is_killed(tmp_path):
     )  # open at both ends all the time, so that no writer finds it without a reader
     code = """
 import sys, threading
-from sparkyard.executors.shipment import Parcel, ship
+from sparkyard.executors.shipment import Cargo, Parcel, ship
 said = 'echo $$ > "$0"; exec cat'
 receiver = Parcel(("sh", "-c", said + " > /dev/null", sys.argv[1]), lambda _: None)
-ship([receiver], ("sh", "-c", said + " /dev/zero", sys.argv[1]), threading.Event())
+ship([receiver], Cargo(("sh", "-c", said + " /dev/zero", sys.argv[1])), threading.Event())
 """
     root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, "-c", code, str(pids)], cwd=root) as process:
@@ -119,7 +127,7 @@ def test_those_that_look_at_the_same_time_share_one_source(tmp_path, monkeypatch
     def one(part):
         with Visit(gathering) as visit:
             start.wait()
-            visit.send(part, source, threading.Event())
+            visit.send(part, Cargo(source), threading.Event())
 
     threads = [threading.Thread(target=one, args=(part,)) for part in parcels]
     for thread in threads:
@@ -136,6 +144,64 @@ def test_one_that_needs_nothing_holds_up_nobody(tmp_path):
         with Visit(gathering):
             pass
         part = keeping(tmp_path / "f")
-        sends.send(part, SOURCE, threading.Event())
+        sends.send(part, Cargo(SOURCE), threading.Event())
     assert part.sent == BYTES
     assert gathering.looking == 0
+
+
+def trimmed(parcels, source=SOURCE, words=FILTER, cancelled=None):
+    ship(parcels, Cargo(source, words, LAYERS), cancelled or threading.Event())
+    return [tuple(part and part.status for part in (one.save, one.trim, one.load)) for one in parcels]
+
+
+def test_a_filter_is_told_what_is_there_and_tells_what_it_left_out(tmp_path):
+    one = Parcel(("sh", "-c", 'exec cat > "$0"', str(tmp_path / "f")), lambda _: None, held=1)
+    told = ("sh", "-c", 'cat; printf "left-out\\t7\\tsha256:a\\n" >&2')
+    assert trimmed([one], ("echo", "archive"), told) == [(0, 0, 0)]
+    head = b'["sha256:a", "sha256:b"]\n["sha256:a"]\n\n'
+    assert (tmp_path / "f").read_bytes() == head + b"archive\n"
+    assert (one.sent, one.left_out, one.layers_left_out) == (len(head) + 8, 7, 1)
+
+
+def test_what_all_receivers_have_is_left_out_and_nothing_else(tmp_path):
+    """The one that has the fewest layers lacks all that any other lacks."""
+    asked = ("sh", "-c", 'read -r layers; read -r held; echo "$held"; read -r nothing; exec cat > /dev/null')
+    for counts, there in (((2, 1, 2), b'["sha256:a"]\n'), ((2, 2, 2), b'["sha256:a", "sha256:b"]\n')):
+        words = [("sh", "-c", 'exec cat > "$0"', str(tmp_path / str(n))) for n in range(3)]
+        parcels = [Parcel(word, lambda _: None, count) for word, count in zip(words, counts, strict=True)]
+        assert trimmed(parcels, words=asked) == [(0, 0, 0)] * 3
+        assert [(tmp_path / str(n)).read_bytes() for n in range(3)] == [there] * 3
+
+
+def test_one_receiver_that_has_nothing_is_sent_everything_without_a_filter(tmp_path):
+    parcels = [keeping(tmp_path / "0"), keeping(tmp_path / "1")]
+    parcels[0].held = 2
+    assert trimmed(parcels) == [(0, None, 0)] * 2
+    assert [one.sent for one in parcels] == [BYTES] * 2
+
+
+def test_a_filter_that_fails_ends_its_source_and_is_told_apart(tmp_path):
+    one = keeping(tmp_path / "f")
+    one.held = 1
+    ((save, trim, load),) = trimmed([one], ENDLESS, ("sh", "-c", "echo cannot be read >&2; exit 1"))
+    assert save is not None
+    assert save < 0
+    assert (trim, load) == (1, 0)
+    assert one.trim is not None
+    assert one.trim.said == ("cannot be read",)
+
+
+def test_a_filter_that_is_missing_leaves_nothing_running(tmp_path):
+    one = keeping(tmp_path / "f")
+    one.held = 1
+    with pytest.raises(FileNotFoundError):
+        trimmed([one], ENDLESS, (str(tmp_path / "no-such-program"),))
+    assert one.done.is_set()
+
+
+def test_cancelling_ends_the_filter_too():
+    cancelled = threading.Event()
+    one = Parcel(("sh", "-c", "exec cat >/dev/null"), lambda _: cancelled.set(), held=1)
+    trimmed([one], ENDLESS, cancelled=cancelled)
+    assert one.cancelled
+    assert all(part is not None and gone(part.process.pid) for part in (one.save, one.trim, one.load))

@@ -1,8 +1,12 @@
 """Images are built and shipped for real: two Docker engines, one behind a real sshd."""
 
+import contextlib
+import io
 import os
 import re
 import shutil
+import subprocess
+import tarfile
 import threading
 
 import pytest
@@ -11,7 +15,8 @@ from sparkyard.actions_image import BuildImage, ShipImage
 from sparkyard.asking import ask
 from sparkyard.command import Command
 from sparkyard.errors import Interrupted, StepFailed, Unreachable
-from sparkyard.executors.image import build_image, context_tar, image_facts, ship_image
+from sparkyard.executors.image import build_image, context_tar, image_facts
+from sparkyard.executors.ship import ship_image
 from sparkyard.facts import image_question
 from sparkyard.known_hosts import Keys
 from sparkyard.model import Inventory
@@ -190,7 +195,7 @@ def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_
             everybody.wait()
         return image_facts(shell, reference)
 
-    monkeypatch.setattr("sparkyard.executors.image.image_facts", look)
+    monkeypatch.setattr("sparkyard.executors.ship.image_facts", look)
     monkeypatch.setattr("sparkyard.executors.shipment.GATHER", 300.0)
 
     def one():
@@ -283,3 +288,224 @@ def test_images_that_are_asked_for_together_answer_as_each_alone(place, engines)
     for some in (questions, questions[:2], questions[1::-1]):
         together = ask(place, "spark-1", tuple(some))
         assert [together.of(question) for question in some] == [alone[questions.index(q)] for q in some]
+
+
+# --- only the layers that are lacking ---------------------------------------------------------------------------------------
+
+FILLER = bytes(range(256)) * 12_000
+
+
+def layered(engine, *layers, label=LABEL, large=b""):
+    """An image on a base of 3 MB, with a layer for each word: a file of that name (or of ``path=word``), times always the same; ``large`` is on top."""
+    if not engine.docker("image", "ls", "--quiet", "base:1"):
+        engine.add_image("base:1", filler=FILLER)
+    named = [(layer.split("=")[-1], layer.split("=")[0]) for layer in layers]
+    copied = [f"COPY {word} /{path}" for word, path in named]
+    copied += ["COPY large /large"] if large else []
+    files = {"Dockerfile": "\n".join(("FROM base:1", *copied, label)).encode(), "large": large}
+    files |= {word: word.encode() for word, _path in named}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as context:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            context.addfile(entry, io.BytesIO(content))
+    engine.docker("build", "--tag", REF, "-", stdin=buffer.getvalue())
+
+
+def ids(engines):
+    return [engine.docker("image", "inspect", "--format", "{{.Id}}", REF) for engine in engines]
+
+
+@pytest.fixture
+def earlier(world, engines):
+    """Both have an earlier image of the same name."""
+    layered(engines[0], "one", "two")
+    ship(world)
+    assert world.results.pop("shipped")["left_out"] == 0
+    assert ids(engines)[0] == ids(engines)[1]
+
+
+def in_front(folder, monkeypatch, script):
+    """A docker of this machine that does something first; ``real`` is the true one."""
+    real = shutil.which("docker")
+    (folder / "bin").mkdir()
+    wrapper = folder / "bin" / "docker"
+    wrapper.write_text(f'#!/bin/sh\nreal={real}\n{script}\nexec $real "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
+
+
+@pytest.mark.parametrize(
+    ("layers", "label", "left_out"),
+    [
+        (("one", "three"), LABEL, 2),
+        (("one", "two", "three"), LABEL, 3),
+        (("one",), LABEL, 2),
+        (("one", "two"), "LABEL sparkyard.build='é <&> \"x\"'", 3),
+        (("other", "two"), LABEL, 1),
+    ],
+    ids=["top", "one more", "one less", "label", "lower"],
+)
+def test_only_layers_that_are_lacking_move(world, engines, earlier, events, layers, label, left_out):
+    layered(engines[0], *layers, label=label)
+    ship(world)
+    told = world.results["shipped"]
+    assert (told["layers_left_out"], told["layers"]) == (
+        left_out,
+        len(image_facts(world.shell("spark-1"), REF).layers),
+    )
+    assert told["moved"] < 100_000
+    assert told["left_out"] > len(FILLER)
+    assert moved(events)[-1] == {
+        "done": told["moved"],
+        "total": told["moved"],
+        "label": "image to spark-2",
+        "unit": "bytes",
+    }
+    assert "left out: " in world.results["details"][0]
+    assert ids(engines)[0] == ids(engines)[1]
+    assert (
+        engines[1].docker("run", "--rm", "--network", "host", REF, "/bin/cat", f"/{layers[-1]}") == layers[-1]
+    )
+
+
+def test_layers_of_an_image_without_a_name_count_too(world, engines, earlier):
+    engines[1].add_image(REF)  # takes the name away
+    assert engines[1].docker("image", "ls", "--quiet", "--filter", "dangling=true") != ""
+    layered(engines[0], "new")
+    ship(world)
+    assert ids(engines)[0] == ids(engines)[1]
+    assert world.results["shipped"]["layers_left_out"] == 1
+
+
+def test_a_layer_that_comes_twice(world, engines):
+    """The same file with the same times is the same layer, here over two different ones in turn."""
+    for between in ("two", "three"):
+        layered(engines[0], "f=same", f"f={between}", "f=same")
+        layers = image_facts(world.shell("spark-1"), REF).layers
+        assert layers[1] == layers[3]
+        ship(world)
+    told = world.results["shipped"]
+    assert told["layers_left_out"] == 1  # the base; the one that comes again is sent
+    assert told["moved"] < 100_000
+    assert ids(engines)[0] == ids(engines)[1]
+    assert engines[1].docker("run", "--rm", "--network", "host", REF, "/bin/cat", "/f") == "same"
+
+
+def test_layers_that_go_away_in_between_are_sent_after_all(world, engines, earlier, monkeypatch, tmp_path):
+    layered(engines[0], "one", "three")
+    once = tmp_path / "once"
+    prune = f"$real --host {engines[1].host} image prune --all --force > {once}"
+    in_front(tmp_path, monkeypatch, f'[ "$1" != save ] || [ -e {once} ] || {prune}')
+    ship(world)
+    assert once.read_text().count("deleted") > 2
+    told = world.results["shipped"]
+    assert told["left_out"] == 0
+    assert told["moved"] > len(FILLER)
+    assert "everything was sent once more" in world.results["details"][1]
+    assert "layer.tar" in world.results["details"][1]  # the engine's own words: which file it missed
+    assert ids(engines)[0] == ids(engines)[1]
+
+
+@pytest.fixture
+def odd_docker(place, engines, tmp_path):
+    """Another sshd to the worker's engine, whose docker says what a script says in front of the true one."""
+    stack = contextlib.ExitStack()
+
+    def begin(script):
+        (tmp_path / "odd").mkdir()
+        wrapper = tmp_path / "odd" / "docker"
+        wrapper.write_text(
+            f'#!/bin/sh\necho "$1" >> {tmp_path}/odd-calls\n{script}\nexec {shutil.which("docker")} "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        env = f"DOCKER_HOST={engines[1].host} PATH={tmp_path}/odd:/usr/sbin:/usr/bin:/sbin:/bin"
+        other = stack.enter_context(sshd.running(tmp_path / "sshd3", "127.0.0.4", set_env=env))
+        node = other.node()
+        keys = trusting(tmp_path / "own3", (node, other.host_key.with_suffix(".pub")))
+        head = local_node("spark-1", 0, tmp_path)
+        around = Surroundings(
+            Inventory(tmp_path, (head, node), {}, None, None), tmp_path / "own3", tmp_path, keys
+        )
+        stack.callback(around.close)
+        return StepWorld(
+            around, Step("image", "x", "spark-2", "x", lambda _: Verdict("ok")), lambda _: None, {}
+        )
+
+    with stack:
+        yield begin
+
+
+def loads(folder):
+    return (folder / "odd-calls").read_text().split().count("load")
+
+
+def test_a_worker_that_says_it_has_what_it_lacks_is_sent_everything(engines, odd_docker, tmp_path):
+    layered(engines[0], "one")
+    chain = engines[0].docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", REF)
+    world = odd_docker(f"case $* in 'image ls'*) echo x; exit;; *'Layers}}}} x') echo '{chain}'; exit;; esac")
+    ship(world, "127.0.0.4")
+    assert loads(tmp_path) == 2
+    assert world.results["shipped"]["moved"] > len(FILLER)
+    assert "everything was sent once more" in world.results["details"][1]
+    assert ids(engines)[0] == ids(engines)[1]
+
+
+@pytest.mark.parametrize("said", ["[[driver-type io.containerd.snapshotter.v1]]", ""])
+def test_an_engine_of_another_or_an_unknown_store_is_sent_everything(
+    world, engines, earlier, odd_docker, tmp_path, said
+):
+    layered(engines[0], "one", "three")
+    other = odd_docker(f'[ "$1" != info ] || {{ echo "{said}"; exit; }}')
+    ship(other, "127.0.0.4")
+    assert loads(tmp_path) == 1
+    assert other.results["shipped"]["left_out"] == 0
+    assert ids(engines)[0] == ids(engines)[1]
+
+
+def test_a_full_disk_is_told_at_once_and_not_tried_with_more(world, engines, earlier, odd_docker, tmp_path):
+    layered(engines[0], "one", "three")
+    other = odd_docker(
+        '[ "$1" != load ] || { cat > /dev/null; echo write /x: no space left on device >&2; exit 1; }'
+    )
+    with pytest.raises(StepFailed, match="its disk is full"):
+        ship(other, "127.0.0.4")
+    assert loads(tmp_path) == 1
+    ship(world)  # the next run, with room
+    assert world.results["shipped"]["moved"] < 100_000
+    assert ids(engines)[0] == ids(engines)[1]
+
+
+def test_a_cut_while_a_part_is_on_its_way_leaves_nothing_and_the_next_one_heals(
+    world, place, engines, earlier, events
+):
+    layered(engines[0], "one", large=os.urandom(60_000_000))
+
+    class Stopping(StepWorld):
+        def progress(self, *told, **more):
+            place.stop.set()
+
+    with pytest.raises(Interrupted):
+        ship(Stopping(place, world._step, events.append, {}))
+    assert not re.search(rf"docker save {REF}|ssh .*docker load|trim\.py", engines[0].clients())
+    place.begin_undo()
+    ship(world)
+    assert world.results["shipped"]["layers_left_out"] == 2
+    assert ids(engines)[0] == ids(engines)[1]
+
+
+def test_the_words_that_are_shown_can_be_pasted(world, engines, earlier, monkeypatch, tmp_path):
+    """An ssh that runs its words here, against the worker's engine."""
+    layered(engines[0], "one", "three")
+    (tmp_path / "bin").mkdir()
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\n[ "$1" = 127.0.0.2 ] || exit 255\nshift\nDOCKER_HOST={engines[1].host} exec sh -c "$*"\n'
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
+    line = ShipImage(REF, "127.0.0.2").shown()
+    done = subprocess.run(["sh", "-c", line], check=True, capture_output=True, text=True)
+    assert done.stderr.count("left-out") == 2
+    assert ids(engines)[0] == ids(engines)[1]

@@ -59,6 +59,17 @@ def test_an_image_that_is_not_the_wanted_one_is_shipped_again(changes, reason):
     assert verdict.actions == (ShipImage(RENDERED.image.reference, "10.0.0.2"),)
 
 
+def test_what_is_shown_of_shipping_is_one_line_of_shell():
+    line = ShipImage("sparkyard/tiny:1", "10.0.0.2").shown()
+    asked, filtered, loaded = line.split(" | python3 -I ")[0], line.split(" | ")[-2], line.split(" | ")[-1]
+    assert asked.startswith(
+        "{ docker image inspect --format '{{json .RootFS.Layers}}' sparkyard/tiny:1; ssh 10.0.0.2 'case "
+    )
+    assert asked.endswith("; echo; docker save sparkyard/tiny:1; }")
+    assert filtered.endswith("scripts/node/trim.py")
+    assert loaded == "ssh 10.0.0.2 docker load"
+
+
 def test_a_build_beside_a_serving_lane_needs_room():
     busy = raw.containers({"name": "e", "labels": {"sparkyard.lane": "X"}})
     given = {IMAGE: raw.NO_IMAGE, facts.CONTAINERS: busy}

@@ -1,7 +1,8 @@
 """Counting: Ansible's words from events."""
 
 from sparkyard.events import Event, EventType
-from sparkyard.recap import Counts, count
+from sparkyard.recap import Counts, count, shipped
+from sparkyard.reporting.lines import lines_of
 from tests.unit import happenings
 
 PLANNED: tuple[EventType, ...] = ("step-would-change", "step-start", "step-changed")
@@ -44,3 +45,22 @@ def test_a_node_is_unreachable_once_a_verb():
     gone = [Event("node-unreachable", node="n", step=step) for step in ("", "file:a@n", "file:b@n")]
     assert count(gone)["n"] == Counts(unreachable=1)
     assert count([Event("run-start"), *gone, Event("run-start"), *gone])["n"] == Counts(unreachable=2)
+
+
+def test_shipped_bytes_are_summed_over_nodes():
+    parts = [
+        {"moved": 5_000_000, "left_out": 20_000_000_000, "layers": 9, "layers_left_out": 8},
+        {"moved": 1, "left_out": 0},
+    ]
+    events = [Event("step-changed", node=f"n{n}", data={"shipped": part}) for n, part in enumerate(parts)]
+    assert shipped([*events, Event("step-changed", node="n0"), Event("step-ok")]) == {
+        "moved": 5_000_001,
+        "left_out": 20_000_000_000,
+    }
+    assert shipped([Event("step-changed", node="n0")]) == {}
+
+
+def test_the_recap_says_what_moved_and_what_did_not():
+    data = {"nodes": {}, "status": 0, "shipped": {"moved": 5_000_000, "left_out": 20_000_000_000}}
+    texts = ["".join(text for text, _style in line) for line in lines_of(Event("recap", data=data), 80)]
+    assert texts == ["recap", "images: 5.0 MB moved, 20.0 GB left out, being there already"]

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from sparkyard.actions_image import MakeImage
 from sparkyard.command import Command
 from sparkyard.errors import Interrupted, StepFailed
+from sparkyard.executors.made import make_image
 from sparkyard.executors.memory import run_watched
 from sparkyard.memory_guard import told_kept, told_low, watched
 from sparkyard.patience import EndSignal
+from sparkyard.plan import Step, Verdict
+from sparkyard.step_world import StepWorld
 from tests.engine.local_nodes import surroundings
 from tests.machine.typed import until
 
@@ -72,6 +76,21 @@ def test_words_with_too_little_are_killed_with_what_they_started(shell, tmp_path
     assert "the limit is 1073741824.00 GiB (limits.guard)" in error.message
     assert error.next_step.startswith("free memory on spark-1")
     until(lambda: mark not in command_lines())
+
+
+def test_a_step_of_a_project_s_own_scripts_is_killed_and_named(tmp_path):
+    around = surroundings(tmp_path)
+    step = Step("image", "x", "spark-1", "x", lambda _: Verdict("ok"))
+    action = MakeImage(
+        "sparkyard/x:1", "x:1", "mark", {}, Command.of("true"),
+        (Command.of("sleep", "600"), Command.of("true")),
+        str(tmp_path / "made" / "x-1"), str(tmp_path / "made" / "x-1.json"), "x-",
+        guard=ALWAYS,
+    )  # fmt: skip
+    with pytest.raises(StepFailed, match="step 1 of 2 that makes x:1 was killed by sparkyard") as failure:
+        make_image(action, "spark-1", StepWorld(around, step, lambda _event: None, {}))
+    assert failure.value.details == ("killed: sleep 600",)
+    around.close()
 
 
 def test_what_words_say_themselves_reaches_the_reader(shell):

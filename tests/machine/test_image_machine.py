@@ -213,13 +213,14 @@ def test_workers_at_once_share_one_save(world, place, engines, monkeypatch, tmp_
     assert log.read_text().split().count("save") == 1
 
 
-def test_a_broken_connection_is_no_death_and_loses_no_line(world, place, engines, worker_sshd):
+@pytest.mark.parametrize("guard", [0, 1])
+def test_a_broken_connection_is_no_death_and_loses_no_line(world, place, engines, worker_sshd, guard):
     engines[1].add_image("base:1")
     script = "for i in $(seq 30); do echo line $i; sleep 0.05; done; until [ -e /go ]; do sleep 0.1; done; for i in $(seq 31 60); do echo line $i; done; exec sleep 600"
-    words = ("--detach", "--network", "host", "--name", "lane-1", "base:1", "/bin/sh", "-c", script)
-    engines[1].docker("run", *words)
+    words = ("--network", "host", "--name", "lane-1", "--label", "sparkyard.lane=lab")
+    engines[1].docker("run", "--detach", *words, "base:1", "/bin/sh", "-c", script)
     try:
-        watch = world.watches.start(world, "spark-2", "lane-1", gate="line 60")
+        watch = world.watches.start(world, "spark-2", "lane-1", gate="line 60", guard=guard)
         while not watch.lines(1):
             world.watches.news.wait(1, world.watches.news.count)
         before = worker_sshd.connections()

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkyard.command import Command
-from sparkyard.rendered_job import RenderedOutput, RenderedSays
+from sparkyard.rendered_job import UNKNOWN, Expected, RenderedOutput, RenderedSays
 
 
 @dataclass(frozen=True, slots=True)
 class JobRank:
-    """One rank of a job: its container, the whole ``docker run``, and the sign that the next ranks wait for."""
+    """One rank of a job: its container, the whole ``docker run``, and the sign that the next ranks wait for.
+
+    ``places`` are the folders below which it writes what is ``expected``.
+    """
 
     node: str
     rank: int
@@ -21,6 +24,8 @@ class JobRank:
     gate_log: str = ""
     gate_port: tuple[str, int] | None = None
     gate_timeout: float = 0.0
+    places: tuple[str, ...] = ()
+    expected: Expected = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Event:
         message: one line for people, secrets masked.
         data: details; JSON values only. Known keys: ``actions`` (shown commands, list), ``diff`` (list of
             [path, before, after]), ``details`` (list of lines), ``next``, ``reason``, ``title``, ``seconds``,
-            ``progress`` ({done, total, unit: "bytes"|"files", rate, label}) in step-output, ``line`` in step-output,
+            ``progress`` ({done, total, unit: "bytes"|"files", rate, label, at_most}) in step-output, ``line`` in step-output,
             ``asked``/``answered``/``result`` for verify checks, ``nodes`` (recap: node → counts) and ``status`` (exit).
             run-start: ``verb``, ``lane``, ``nodes`` (list), ``check``, ``stand_in``. recap also: ``seconds``, ``record``
             (the run's folder), ``check``, ``stand_in``. ``shipped``: bytes of an image that were ``moved`` and ``left_out``

@@ -16,13 +16,13 @@ from sparkyard.trees import refuse_cut
 VERSION = 1
 """Of the records."""
 _ANSWER = re.compile(r"job 1 (-?\d+)\n//seal\n(.*)\n//begun\n(.*)\n//made\n(.*)//done\n?", re.DOTALL)
-_MADE = re.compile(r"([0-9a-f]+)\|([a-z ]+)\|(\d+)\|(\d+)\|(\d+)\|(-?\d+)\.(\d{9})\|(-?\d+)\.(\d{9})")
+_MADE = re.compile(r"([0-9a-f]+)\|([a-z ]+)\|(\d+)\|(\d+)\|(\d+)\|(-?\d+)\.(\d{9})\|(-?\d+)\.(\d{9})\|(\d+)")
 _MISSING = re.compile(r"([0-9a-f]+)\|missing")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What lies at the path of an output. Sizes are bytes; ``allocated`` is what it takes on its filesystem ``fs``."""
+    """What lies at the path of an output. Sizes are bytes; ``allocated`` is what it takes on its filesystem ``fs``, ``links`` its names."""
 
     fs: str
     kind: Literal["missing", "regular", "other"] = "missing"
@@ -31,6 +31,7 @@ class Made:
     allocated: int = 0
     mtime_ns: int = 0
     ctime_ns: int = 0
+    links: int = 1
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
@@ -91,7 +92,7 @@ def _made(line: str, node: str, path: str) -> Made:
     if not found:
         raise unanswered(node, path, f"it was told as {line[:80]!r}")
     fs, kind, inode, size, blocks, *times = found.groups()
-    mtime, mtime_part, ctime, ctime_part = map(int, times)
+    mtime, mtime_part, ctime, ctime_part, links = map(int, times)
     return Made(
         fs,
         "regular" if kind.startswith("regular") else "other",
@@ -100,6 +101,7 @@ def _made(line: str, node: str, path: str) -> Made:
         int(blocks) * 512,
         mtime * 10**9 + mtime_part,
         ctime * 10**9 + ctime_part,
+        links,
     )
 
 

@@ -43,6 +43,17 @@ class RenderedRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """The bytes that a job will have written on a node at its end; 0 when nobody knows. ``at_most``: as much as it has room for."""
+
+    size: int = 0
+    at_most: bool = False
+
+
+UNKNOWN = Expected()
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedSays:
     """A line that the log of each of ``ranks`` must have."""
 

@@ -127,8 +127,21 @@ class StepWorld:
         text = mask(line, self._around.secrets)
         self._output(text, {"line": text})
 
-    def progress(self, done: int, total: int, label: str, unit: str = "bytes") -> None:
-        self._output("", {"progress": {"done": done, "total": total, "label": label, "unit": unit}})
+    def progress(
+        self,
+        done: int,
+        total: int,
+        label: str,
+        unit: str = "bytes",
+        *,
+        node: str = "",
+        rate: float = 0.0,
+        at_most: bool = False,
+    ) -> None:
+        told: dict[str, Any] = {"done": done, "total": total, "label": label, "unit": unit}
+        told |= {"rate": rate} if rate else {}
+        told |= {"at_most": True} if at_most else {}
+        self._output("", {"progress": told}, node)
 
     def verdict(
         self, asked: str, answered: str, result: Result, found: Sequence[Mapping[str, Any]] = ()
@@ -139,5 +152,5 @@ class StepWorld:
         if found:
             self.results["found"] = [dict(part) for part in found]
 
-    def _output(self, message: str, data: dict[str, Any]) -> None:
-        self._emit(Event("step-output", message, self._step.node, self._step.id, data))
+    def _output(self, message: str, data: dict[str, Any], node: str = "") -> None:
+        self._emit(Event("step-output", message, node or self._step.node, self._step.id, data))

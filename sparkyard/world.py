@@ -103,8 +103,21 @@ class World(Protocol):
         """One line of output of the running step."""
         ...
 
-    def progress(self, done: int, total: int, label: str, unit: str = "bytes") -> None:
-        """Progress of the running step; the view computes rate and time left. May be called often."""
+    def progress(
+        self,
+        done: int,
+        total: int,
+        label: str,
+        unit: str = "bytes",
+        *,
+        node: str = "",
+        rate: float = 0.0,
+        at_most: bool = False,
+    ) -> None:
+        """Progress of the running step; the view computes the time left, and the rate where none is given. May be called often.
+
+        ``node`` is where it is, if not on the step's own. ``total`` is 0 when nobody knows it; with ``at_most`` it may be less.
+        """
         ...
 
     def tell(self, lines: Sequence[str], **facts: Mapping[str, int]) -> None:

@@ -10,10 +10,12 @@ from sparkyard.actions import StartContainer, StopContainer
 from sparkyard.actions_job import JobRank, RunJob
 from sparkyard.diagnosis import LAST_LINES, READ_LOGS, Ending, in_order, report, silent
 from sparkyard.errors import Interrupted, SparkyardError, StepFailed, Unreachable
+from sparkyard.executors.job_measure import Measuring
 from sparkyard.executors.job_seal import seal_all
 from sparkyard.executors.service import LOOK, PortWait, refused, stop_container
 from sparkyard.executors.undisturbed import Undisturbed, at_once
 from sparkyard.executors.watch import Watch, Watches
+from sparkyard.run_time import run_time, run_time_command
 from sparkyard.world import World
 
 READ_RECORD = "read the whole log in the run record"
@@ -29,12 +31,14 @@ def run_job(action: RunJob, node: str, world: World) -> None:
     """
     del node
     run = _Run(action, world)
+    run.measuring.begin()
     try:
         if action.attach:
             run.attach()
         else:
             run.start()
         run.wait()
+        run.measuring.close()
         run.watches.close()
         seal_all(action, Undisturbed(world))
     except Unwatched:
@@ -43,6 +47,7 @@ def run_job(action: RunJob, node: str, world: World) -> None:
         run.abandon()
         raise
     finally:
+        run.measuring.close()
         run.watches.close()
 
 
@@ -56,6 +61,7 @@ class _Run:
     def __init__(self, action: RunJob, world: World) -> None:
         self.action, self.world = action, world
         self.watches = Watches(world.run_folder / "logs")
+        self.measuring = Measuring(action, world)
         self.began = self.told = time.monotonic()
         self.newest: dict[str, tuple[str, ...]] = {}
         self.whole = False  # whether all ranks were started
@@ -63,9 +69,14 @@ class _Run:
     # the beginning
 
     def attach(self) -> None:
+        """Watch the ranks that run already. The job's time counts from the start of the first of them."""
+        self.began -= max(at_once(self.running_for, self.action.ranks))
         for rank in self.action.ranks:
             self.watch(rank)
         self.whole = True
+
+    def running_for(self, rank: JobRank) -> float:
+        return run_time(self.world.shell(rank.node).run(run_time_command(rank.container)).text)
 
     def start(self) -> None:
         """Start the ranks group by group; the next one waits for the gates of the one before."""
@@ -126,7 +137,7 @@ class _Run:
 
     def wait(self) -> None:
         """Wait until every rank has ended with status 0."""
-        while not all(watch.ended for watch in self.watches.all()):
+        while self.going():
             self.pause()
         self.demand_well()
 
@@ -137,10 +148,14 @@ class _Run:
         if self.world.cancelled.is_set():
             raise self.ended()
         self.world.watches.demand_all_alive()
-        self.demand_in_time()
         self.tell()
-        if not all(watch.ended for watch in self.watches.all()):
+        if self.going():
             self.watches.news.wait(LOOK, news)
+        if self.going():  # looked at last: a job that was picked up may be late already, and its last lines are on their way
+            self.demand_in_time()
+
+    def going(self) -> bool:
+        return not all(watch.ended for watch in self.watches.all())
 
     def tell(self) -> None:
         """The newest line of each rank, now and then."""
@@ -188,8 +203,8 @@ class _Run:
     def demand_in_time(self) -> None:
         """Raises StepFailed beyond the job's time limit or its limit of silence."""
         limit, silence = self.action.timeout, self.action.log_silence
-        if time.monotonic() - self.began > limit:
-            text = f"job {self.action.job} did not end within {limit:g} s"
+        if (lasted := time.monotonic() - self.began) > limit:
+            text = f"job {self.action.job} did not end within {limit:g} s: it was started {lasted:.0f} s ago"
             raise StepFailed(
                 text,
                 details=self.lines(),
@@ -216,6 +231,7 @@ class _Run:
 
     def abandon(self) -> None:
         """Stop all ranks within ``grace``, their logs saved, and remove them. A node that does not answer is named and left."""
+        self.measuring.close()
         self.watches.close()
         world = Undisturbed(self.world)
 

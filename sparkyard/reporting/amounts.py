@@ -34,10 +34,12 @@ def left(done: float, total: float, rate: float) -> str:
     return f"{span((total - done) / rate)} left" if rate > 0 and total > done else ""
 
 
-def progress(done: float, total: float, unit: str, rate: float) -> str:
-    """``1.2 GB of 40.0 GB, 95.0 MB/s, 6 min 48 s left``."""
-    parts = [f"{size(done, unit)} of {size(total, unit)}" if total else size(done, unit)]
+def progress(done: float, total: float, unit: str, rate: float, *, at_most: bool = False) -> str:
+    """``1.2 GB of 40.0 GB, 95.0 MB/s, 6 min 48 s left``; ``at most`` 40.0 GB, and time, where it may be less."""
+    most = "at most " if at_most else ""
+    parts = [f"{size(done, unit)} of {most}{size(total, unit)}" if total else size(done, unit)]
     if rate > 0:
         parts.append(f"{size(rate, unit)}/s")
-    parts.append(left(done, total, rate))
+    time_left = left(done, total, rate)
+    parts.append(f"{most}{time_left}" if time_left else "")
     return ", ".join(part for part in parts if part)

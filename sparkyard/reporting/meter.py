@@ -9,7 +9,11 @@ from typing import Any
 from sparkyard.reporting import amounts
 
 WINDOW = 10.0
-"""Seconds that a rate looks back, and between two plain lines about one step."""
+"""Seconds that a rate looks back, and at least between two plain lines about one thing."""
+CALM = 60.0
+"""Seconds at most between two plain lines: the longer a thing takes, the less often it is told."""
+LINES = 12
+"""How many of such intervals have passed when they begin to grow."""
 SHORTEST = 0.5
 """Seconds below which a rate would be noise."""
 
@@ -23,7 +27,8 @@ class Meter:
         self.total = 0.0
         self._unit = "bytes"
         self._given = 0.0
-        self._told = now
+        self._began = self._told = now
+        self._at_most = False
         self._samples: deque[tuple[float, float]] = deque()
 
     def update(self, progress: Mapping[str, Any], now: float) -> None:
@@ -31,6 +36,7 @@ class Meter:
         self.done, self.total = float(progress.get("done", 0)), float(progress.get("total") or 0)
         self._unit = str(progress.get("unit", "bytes"))
         self._given = float(progress.get("rate") or 0)
+        self._at_most = bool(progress.get("at_most"))
         self._samples.append((now, self.done))
         while len(self._samples) > 2 and self._samples[1][0] <= now - WINDOW:
             self._samples.popleft()
@@ -49,10 +55,11 @@ class Meter:
 
     def due(self, now: float) -> bool:
         """Whether a plain line is due; asking starts the next interval."""
-        if now - self._told < WINDOW and not self.complete:
+        interval = min(max(WINDOW, (now - self._began) / LINES), CALM)
+        if now - self._told < interval and not self.complete:
             return False
         self._told = now
         return True
 
     def words(self) -> str:
-        return amounts.progress(self.done, self.total, self._unit, self.rate)
+        return amounts.progress(self.done, self.total, self._unit, self.rate, at_most=self._at_most)

@@ -22,7 +22,7 @@ from sparkyard.rendered import RenderedLane
 from sparkyard.rendered_job import SIDECAR, RenderedJob, RenderedOutput
 from sparkyard.steps.files import not_discovered
 from sparkyard.steps.job_action import run_action
-from sparkyard.steps.job_gates import refused, room_question
+from sparkyard.steps.job_gates import refused, room_questions
 from sparkyard.steps.job_standing import known, ours, path, standing, unsealed
 from sparkyard.system import SYSTEM
 
@@ -125,7 +125,7 @@ def _gates_step(
         )
         return blocked or Verdict("ok", f"what job {job.name} needs is free")
 
-    asked = (*questions(job, node), *(room_question(room) for room in job.room_of(node)))
+    asked = (*questions(job, node), *room_questions(job, node))
     title = f"job {job.name}: may begin"
     return Step(NOUN, f"{job.name}-gates", node, title, judge, asked, tuple(needs), also=_others(job, node))
 
@@ -218,7 +218,10 @@ def _prepared(
     reason: str,
     folders: tuple[Question, ...],
 ) -> Verdict:
-    """Ok when nothing is in the way and the job is on record as begun; else what makes it so, records before files."""
+    """Ok when nothing is in the way and the job is on record as begun; else what makes it so, records before files.
+
+    A record that says it already stays as it is: its time tells what was written since the job was begun first.
+    """
     missing = [each.arguments[0] for each in folders if folder(answers, each).kind == "missing"]
     there = [output for output in job.outputs_of(answers.node) if fact.made[output.path].kind != "missing"]
     seal, begun = (
@@ -232,7 +235,7 @@ def _prepared(
         *(StopContainer(each.name, job.grace) for each in left),
         RemoveFiles((seal,)),
         *(_make_folder(fill(each, answers.discovered)) for each in missing),
-        WriteFile(begun, text.encode()),
+        *(() if fact.begun == json.loads(text) else (WriteFile(begun, text.encode()),)),
         *(RemoveFiles((where, where + SIDECAR)) for where in (path(output, answers) for output in there)),
     )
     destroyed = filter(None, (_destroyed(job, fact, output, answers, reason) for output in there))

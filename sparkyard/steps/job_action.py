@@ -8,6 +8,7 @@ from dataclasses import replace
 from sparkyard.actions_job import JobRank, RunJob
 from sparkyard.command import Command, fill, mask
 from sparkyard.job_facts import VERSION
+from sparkyard.job_written import expected, places
 from sparkyard.model import Lane
 from sparkyard.plan import Answers
 from sparkyard.rendered import RenderedLane
@@ -27,7 +28,7 @@ def run_action(
 
     return RunJob(
         job=job.name,
-        ranks=tuple(_rank(rendered, job, told[node]) for node in job.nodes),
+        ranks=tuple(_measured(job, _rank(rendered, job, told[node]), told[node]) for node in job.nodes),
         order=job.order,
         attach=attach,
         lasting=job.at == "build",
@@ -50,6 +51,12 @@ def _rank(rendered: RenderedLane, job: RenderedJob, answers: Answers) -> JobRank
     if gate is None:
         return JobRank(answers.node, wanted.rank, wanted.name, command)
     return JobRank(answers.node, wanted.rank, wanted.name, command, gate.log, gate.port, gate.timeout)
+
+
+def _measured(job: RenderedJob, rank: JobRank, answers: Answers) -> JobRank:
+    """The rank with where it is measured, and how much it will be."""
+    where = tuple(fill(place, answers.discovered) for place in places(job, answers.node))
+    return replace(rank, places=where, expected=expected(job, answers.node))
 
 
 def _record(lane: Lane, rendered: RenderedLane, job: RenderedJob) -> dict[str, object]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 from sparkyard.facts import ContainerFact, containers
 from sparkyard.job_facts import JobFact
+from sparkyard.job_written import places, written_fact, written_question
 from sparkyard.model import Lane
 from sparkyard.plan import Answers, Question, Verdict
 from sparkyard.rendered_job import RenderedJob, RenderedRoom
+from sparkyard.steps.job_standing import begun_for
 from sparkyard.steps.preflight import gpu, no_other_engine
 from sparkyard.system import system
 from sparkyard.trees import parse_disk
@@ -20,6 +23,12 @@ BESIDE = 8 * GIB
 
 def room_question(room: RenderedRoom) -> Question:
     return Question("ask_disk", (room.path,))
+
+
+def room_questions(job: RenderedJob, node: str) -> tuple[Question, ...]:
+    """What is asked of a node about the room that a job needs; nothing when it needs none."""
+    rooms = tuple(room_question(room) for room in job.room_of(node))
+    return (*rooms, written_question(job.begun(node), places(job, node))) if rooms else ()
 
 
 def refused(
@@ -87,7 +96,7 @@ def _memory(job: RenderedJob, answers: Answers) -> Verdict | None:
 
 
 def _room(job: RenderedJob, answers: Answers, fact: JobFact) -> Verdict | None:
-    """What its outputs hold already counts as free: they are removed before it begins."""
+    """What an unfinished run of it has written counts as free, and so do outputs that are removed before it begins."""
     wanted: dict[str, int] = {}
     disks = {
         room.path: parse_disk(answers.of(room_question(room)), answers.node, "free disk")
@@ -96,11 +105,28 @@ def _room(job: RenderedJob, answers: Answers, fact: JobFact) -> Verdict | None:
     for room in job.room_of(answers.node):
         fs = disks[room.path].fs
         wanted[fs] = wanted.get(fs, 0) + (room.size or 0)
+    own = _held(job, answers, fact) if disks else {}
     for disk in disks.values():
-        held = sum(made.allocated for made in fact.made.values() if made.fs == disk.fs)
+        held = own.get(disk.fs, 0)
         if disk.available + held < wanted[disk.fs]:
-            own = f" and {held} are held by what it left" if held else ""
-            seen = f"{disk.available} bytes are free on {disk.at}{own}; the job {job.name} needs {wanted[disk.fs]} bytes"
+            what = f" and {held} are held by what it left" if held else ""
+            seen = f"{disk.available} bytes are free on {disk.at}{what}; the job {job.name} needs {wanted[disk.fs]} bytes"
             lack = wanted[disk.fs] - disk.available - held
             return Verdict("blocked", seen, next_step=f"free {lack} bytes there ({lack / GIB:.1f} GiB)")
     return None
+
+
+def _held(job: RenderedJob, answers: Answers, fact: JobFact) -> dict[str, int]:
+    """Filesystem → bytes that are the job's own already: written since it was begun, or in outputs whose removal gives them back.
+
+    An output that was written since is among the first. One of which there are more names goes on taking its bytes when it is removed.
+    """
+    written = written_fact(answers, written_question(job.begun(answers.node), places(job, answers.node)))
+    begun = written.since if begun_for(job, fact) else None
+    held = dict(written.allocated) if begun is not None else {}
+    older = [made for made in fact.made.values() if begun is None or made.mtime_ns <= begun]
+    names = Counter((made.fs, made.inode) for made in older)
+    for made in {(made.fs, made.inode): made for made in older}.values():
+        if made.links <= names[made.fs, made.inode]:
+            held[made.fs] = held.get(made.fs, 0) + made.allocated
+    return held

@@ -161,7 +161,7 @@ def test_a_cancelled_ship_leaves_nothing_running_and_the_next_one_heals(world, p
     seen = threading.Event()
 
     class Stopping(StepWorld):
-        def progress(self, done, total, label, unit="bytes"):
+        def progress(self, done, total, label, unit="bytes", **more):
             place.stop.set()
             seen.set()
 

@@ -10,6 +10,7 @@ from typing import Any
 from sparkyard import facts
 from sparkyard.facts import folder_question
 from sparkyard.job_facts import job_question
+from sparkyard.job_written import places, written_question
 from sparkyard.model import Node
 from sparkyard.plan import Answers, Step, Verdict
 from sparkyard.render import render_lane
@@ -23,7 +24,7 @@ HOME = "/home/spark/.local/share/sparkyard/lanes/T"
 SOURCE = {"kind": "chosen", "why": "for a test"}
 NODES = (raw.HEAD, raw.WORKER)
 MISSING = "ab|missing"
-WHOLE = "ab|regular file|7|4096|8|1700000000.000000001|1700000000.000000002"
+WHOLE = "ab|regular file|7|4096|8|1700000000.000000001|1700000000.000000002|1"
 THERE = {"path": f"{HOME}/rows/rows-0.bin", "bytes": 4096, "inode": 7}
 TIMES = {"mtime_ns": 1_700_000_000_000_000_001, "ctime_ns": 1_700_000_000_000_000_002}
 
@@ -75,6 +76,7 @@ def told(
     found: tuple[Mapping[str, Any], ...] = (),
     available: int = 10**12,
     age: int = 0,
+    written: str = "since none\nplace ab 9\n",
     **more: Any,
 ) -> Answers:
     """The answers of one node about the job."""
@@ -86,6 +88,11 @@ def told(
         asked: (0, text, ""),
         facts.CONTAINERS: raw.containers(*found),
         room_question(JOB.room_of(node.name)[0]): (0, disk, ""),
+        written_question(JOB.begun(node.name), places(JOB, node.name)): (
+            0,
+            f"written 1\n{written}//done\n",
+            "",
+        ),
         folder_question(f"{sample.node(rank).root}/lanes/T/rows"): (0, "directory|755|spark\nwritable\n", ""),
     }
     return raw.answers(node, given, **more)

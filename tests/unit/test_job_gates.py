@@ -20,6 +20,7 @@ from tests.unit.job_answers import (
     container,
     judge,
     rendered,
+    steps,
     told,
 )
 
@@ -40,10 +41,48 @@ def test_room_is_judged_in_bytes():
     assert gate(available=1_000_000).state == "ok"
 
 
+def written(*held: int, since: int = 1_600_000_000, device: int = 9) -> str:
+    """The answer about what was written since; ``WHOLE`` is of 1,700,000,000."""
+    lines = (f"held {device} {taken} {taken}\n" for taken in held)
+    return f"since {since}.000000000\nplace ab 9\nplace cd 10\n{''.join(lines)}"
+
+
+def held(more: int, **told: Any) -> None:
+    """Exactly so many bytes count as free beside those that are."""
+    assert gate(available=1_000_000 - more, **told).state == "ok"
+    assert gate(available=999_999 - more, **told).state == "blocked"
+
+
 def test_what_its_own_outputs_hold_counts_as_free():
-    assert gate(started=begun(0), made=WHOLE, available=1_000_000 - 4096).state == "ok"
-    verdict = gate(started=begun(0), made=WHOLE, available=1_000_000 - 4097)
+    held(4096, made=WHOLE)
+    held(4096, made=WHOLE, started=begun(0), written=written(since=1_800_000_000))
+    verdict = gate(made=WHOLE, available=1_000_000 - 4097)
     assert "and 4096 are held by what it left" in verdict.reason
+
+
+def test_what_an_unfinished_run_has_written_counts_as_free_and_nothing_twice():
+    held(700_000, started=begun(0), written=written(700_000))
+    held(700_000, started=begun(0), written=written(700_000), made=WHOLE)  # the output is among them
+    held(704_096, started=begun(0), written=written(700_000, since=1_800_000_000), made=WHOLE)  # it is not
+    held(0, started=begun(0), written=written(700_000, device=10))  # of a place on another filesystem
+
+
+def test_what_was_written_before_the_job_was_begun_is_not_its_own():
+    held(0, written=written(700_000))  # a record that is gone meanwhile
+    held(0, started=begun(0, hash="0" * 64), written=written(700_000))  # of a job that was made otherwise
+
+
+def test_removing_one_of_several_names_frees_nothing():
+    linked = f"{WHOLE[:-1]}2"
+    held(0, made=linked)
+    held(700_000, made=linked, started=begun(0), written=written(700_000))  # the other name is its own too
+
+
+def test_a_job_without_room_asks_for_none():
+    lane = rendered(room=[])
+    asked = steps(lane)["job:rows-gates@spark-1"].asks("spark-1")
+    assert "ask_written" not in [question.ask for question in asked]
+    assert gate(lane).state == "ok"
 
 
 def test_two_rooms_on_one_filesystem_are_added():

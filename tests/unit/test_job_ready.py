@@ -34,13 +34,20 @@ from tests.unit.job_answers import (
 
 
 def test_records_are_written_before_files_are_removed():
-    answers = (told(0, "", begun(0), WHOLE), told(1))
+    answers = (told(0, "", begun(0, hash="0" * 64), WHOLE), told(1))
     verdict = judge("job:rows-ready@spark-1", *answers)
     forget, write, remove = acts(verdict)
     assert forget.paths == (f"{HOME}/jobs/rows.json",)
     assert json.loads(write.content)["hash"] == JOB.hash
     assert remove.paths == (f"{HOME}/rows/rows-0.bin", f"{HOME}/rows/rows-0.bin.sparkyard.json")
     assert verdict.destroys == ""  # an unfinished file of its own
+
+
+def test_the_record_of_a_job_that_is_begun_again_keeps_its_time():
+    """What was written since then is its own."""
+    verdict = judge("job:rows-ready@spark-1", told(0, "", begun(0), WHOLE), told(1))
+    assert kinds(verdict) == [RemoveFiles, RemoveFiles]
+    assert verdict.destroys == ""
 
 
 def test_a_node_that_is_ready_stays_as_it_is():

@@ -6,8 +6,9 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -186,6 +187,31 @@ def test_plain_progress_every_ten_seconds_and_at_the_end():
     assert human(events, clock=lambda: next(times)).splitlines() == [
         "             spark-1  model.gguf: 20.0 MB of 40.0 MB, 2.0 MB/s, 10.0 s left",
         "             spark-1  model.gguf: 40.0 MB of 40.0 MB, 3.3 MB/s",
+    ]
+
+
+def test_a_long_thing_is_told_less_and_less_often():
+    """Ten minutes, reported every second: each ten seconds at first, each minute in the end."""
+    events = [happenings.progress(second, 4000) for second in range(1200)]
+    times = iter(float(second) for second in range(1200))
+    told = human(events, clock=lambda: next(times)).splitlines()
+    seconds = [int(line.split(" of ")[0].split()[-2]) for line in told if " B of " in line]
+    gaps = [after - before for before, after in pairwise(seconds)]
+    assert gaps == sorted(gaps)
+    assert (gaps[0], gaps[-1]) == (10, 60)
+
+
+def test_what_may_be_less_is_told_as_that():
+    times = iter([0.0, 10.0, 20.0])
+    more: dict[str, Any] = {"rate": 1_000_000.0, "at_most": True}
+    events = [
+        happenings.progress(0, 40_000_000, **more),
+        happenings.progress(20_000_000, 40_000_000, **more),
+        happenings.progress(50_000_000, 0, rate=1_000_000.0),
+    ]
+    assert human(events, width=120, clock=lambda: next(times)).splitlines() == [
+        "             spark-1  model.gguf: 20.0 MB of at most 40.0 MB, 1.0 MB/s, at most 20.0 s left",
+        "             spark-1  model.gguf: 50.0 MB, 1.0 MB/s",
     ]
 
 

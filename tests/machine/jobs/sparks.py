@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,20 @@ class JobTypist(Typist):
 
     def words(self, *line: str) -> list[str]:
         return [*super().words(*line), "--lane=J", f"--recipes={self.recipes}"]
+
+    def limited(self, folder: Path, seconds: int) -> JobTypist:
+        """The same person with another ``timeout`` of the rows, in recipes of their own. Their image is made of a folder without the recipe,
+        so that another limit makes no other image, and with it no other job.
+        """
+        shutil.copytree(self.recipes / "jobs", folder / "jobs" / "image")
+        recipe = (folder / "jobs" / "image" / "recipe.yml").rename(folder / "jobs" / "recipe.yml")
+        text = recipe.read_text().replace(
+            "build: {", "build: {dockerfile: image/Dockerfile, context: image, "
+        )
+        text, count = re.subn(r"timeout: \d+\n    grace", f"timeout: {seconds}\n    grace", text)
+        assert count == 1
+        recipe.write_text(text)
+        return replace(self, recipes=folder)
 
 
 @dataclass(frozen=True)

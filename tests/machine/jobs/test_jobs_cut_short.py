@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +46,26 @@ def test_killed_and_ended_before_the_seal_is_sealed(sparks: Sparks) -> None:
     assert "docker run" not in json.dumps(said.events)
     assert sparks.sealed() == list(NODES)
     assert [sparks.containers(node) for node in NODES] == [[], []]
+
+
+def test_the_time_limit_of_a_job_that_is_picked_up_counts_from_its_start(
+    sparks: Sparks, tmp_path: Path
+) -> None:
+    patient = replace(sparks, typist=sparks.typist.limited(tmp_path / "patient", 600))
+    patient.typist.ok("build", "--only=image")
+    patient.killed()
+    words = ("docker", "inspect", "--format", "{{.State.StartedAt}}", "sparkyard-J-job-rows-1")
+    started = datetime.fromisoformat(sparks.lab.out("spark-2", *words))
+    until(lambda: datetime.now(UTC) - started > timedelta(seconds=10))
+    said = sparks.typist.limited(tmp_path / "short", 5).json("build", "--set=fault=wait")
+    assert said.status == 1
+    told = re.search(r"job rows did not end within 5 s: it was started (\d+) s ago", said.failures())
+    assert told is not None, said.failures()
+    assert int(told[1]) >= 10
+    assert "docker run" not in json.dumps(said.events)
+    assert "last lines of spark-2 (sparkyard-J-job-rows-1):" in said.failures()
+    assert [sparks.containers(node) for node in NODES] == [[], []]
+    assert sparks.sealed() == []
 
 
 def test_killed_and_a_rank_lost_is_run_anew(sparks: Sparks) -> None:

@@ -63,6 +63,21 @@ def test_too_little_room_is_told_in_bytes_before_anything_runs(sparks: Sparks) -
         faults.whole_disk("spark-2", f"{LANE}/rows")
 
 
+def test_what_a_run_that_failed_has_written_already_is_no_reason_to_refuse_the_next(sparks: Sparks) -> None:
+    """Its cache stays, and is used again: 446,464 bytes are free beside it."""
+    faults.small_disk("spark-2", 1_048_576, f"{LANE}/rows")
+    try:
+        line = ("build", "--set=room=1000000", "--set=fault=once-1")
+        assert "rank 1 met a bad row" in sparks.typist.json(*line).failures()
+        refused = sparks.typist.json(*line, "--set=bytes=5000")
+        # another job: that cache is not known to be its own
+        assert "446464 bytes are free" in refused.failures()
+        sparks.typist.ok(*line)
+        assert sparks.sealed() == list(NODES)
+    finally:
+        faults.whole_disk("spark-2", f"{LANE}/rows")
+
+
 def test_a_disk_that_fills_leaves_nothing_that_looks_whole(sparks: Sparks) -> None:
     faults.small_disk("spark-2", 1_048_576, f"{LANE}/rows")
     try:

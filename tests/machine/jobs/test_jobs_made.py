@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.machine.conftest import Lab
 from tests.machine.jobs.sparks import LANE, NODES, NONE, TOKEN, JobTypist, Sparks
-from tests.machine.typed import LIMIT, Said, until
+from tests.machine.typed import LIMIT, VALID, Said, until
 
 pytestmark = pytest.mark.machine
 
@@ -53,6 +54,31 @@ def test_a_sealed_job_is_left_alone(built: tuple[Sparks, Said]) -> None:
     assert sparks.typist.ok("build").changed() == NONE
     assert sparks.typist.json("build", "--check").status == 0
     assert [sparks.rows(rank).stat().st_mtime_ns for rank in (0, 1)] == [stat.st_mtime_ns for stat in before]
+
+
+def test_what_each_rank_writes_is_told_while_it_runs(sparks: Sparks) -> None:
+    """Each waits with 10 bytes of 4,096; a file of the same folder that is older than the job does not count."""
+    for rank in (0, 1):
+        old = sparks.rows(rank).with_name("old.bin")
+        old.parent.mkdir(parents=True)
+        old.write_bytes(bytes(5000))
+    process = sparks.typist.start("build", "--set=fault=wait", "--json")
+    assert process.stdout is not None
+    told: dict[str, dict[str, Any]] = {}
+    while len(told) < 2 and (line := process.stdout.readline()):
+        event = json.loads(line)
+        VALID.validate(event)
+        progress = event["data"].get("progress", {})
+        if progress.get("label", "").startswith("rows rank") and progress["done"]:
+            told[event["node"]] = event
+    sparks.go()
+    out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, out + err
+    assert {event["step"] for event in told.values()} == {"job:rows@spark-1"}
+    for rank, node in enumerate(NODES):
+        progress = told[node]["data"]["progress"]
+        assert (progress["label"], progress["done"], progress["total"]) == (f"rows rank {rank}", 10, 4096)
+        assert "at_most" not in progress
 
 
 def test_check_shows_the_words_and_changes_nothing(sparks: Sparks) -> None:

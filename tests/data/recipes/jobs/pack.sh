@@ -10,6 +10,13 @@ fail-"$1")
     echo "rank $1 met a bad row"
     exit 3
     ;;
+once-"$1")
+    if [ ! -e /out/cache ]; then
+        head -c 602112 /dev/zero >/out/cache
+        echo "rank $1 met a bad row, and leaves what it has"
+        exit 3
+    fi
+    ;;
 wait | fail-*)
     head -c 10 /dev/zero >"/out/rows-$1.bin"
     while [ ! -e /out/go ]; do sleep 0.1; done

@@ -120,6 +120,15 @@ class SaysSpec(Part):
     nodes: Who | None = None
 
 
+class BringsSpec(Part):
+    """A value of the lane that only the job brings forth and that a person must write into the inventory: which ``setting``, and where it
+    is found: among the files of ``folder`` on the head, or in lines of the log of the job's first rank that match ``log``."""
+
+    setting: Name
+    folder: Template
+    log: str
+
+
 class JobSpec(ContainerSpec):
     """A container of each chosen rank that runs once, ends with status 0 and leaves files; sealed when all ranks have.
 
@@ -141,6 +150,7 @@ class JobSpec(ContainerSpec):
     bound_to: list[Template] = []
     variant: Template = ""
     says: list[SaysSpec] = []
+    brings: list[BringsSpec] = []
     room: list[RoomSpec] = []
     memory: Bytes = 0
     gpu: bool = False

@@ -15,7 +15,13 @@ from sparkyard.pins import git_specs, known_commit
 from sparkyard.recipe import JobSpec, OutputSpec
 from sparkyard.render_rank import Rank, RankRendering
 from sparkyard.rendered import RenderedImage, RenderedPatch
-from sparkyard.rendered_job import RenderedJob, RenderedOutput, RenderedRoom, RenderedSays
+from sparkyard.rendered_job import (
+    RenderedBringing,
+    RenderedJob,
+    RenderedOutput,
+    RenderedRoom,
+    RenderedSays,
+)
 from sparkyard.scopes import commit_of, lane_root
 
 VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -71,6 +77,7 @@ class JobRendering:
             makes=tuple(self.outputs(key, spec, parts)),
             room=tuple(self.room(key, spec, parts)),
             says=self.says(spec, parts),
+            brings=self.brings(key, spec, parts),
             memory=spec.memory, gpu=spec.gpu,
             files=tuple(file for part in parts for file in self.read(part)),
             patches=tuple(dict.fromkeys(patch.name for each in patches for patch in each)),
@@ -181,6 +188,21 @@ class JobRendering:
         return tuple(
             RenderedSays(one.what, one.pattern, tuple(part.rank.number for part in self.on(parts, one.nodes)))
             for one in spec.says
+        )
+
+    def brings(self, key: str, spec: JobSpec, parts: Sequence[_Part]) -> tuple[RenderedBringing, ...]:
+        """What the inventory does not say yet and the job brings forth, looked for on the head."""
+        first = parts[:1]
+        return tuple(
+            RenderedBringing(
+                one.setting,
+                self.ranks.path(f"{key}.brings.{n}.folder", one.folder, part.rank),
+                part.service.container,
+                one.log,
+            )
+            for n, one in enumerate(spec.brings)
+            for part in first
+            if not self.lane.settings[one.setting].value
         )
 
     def on(self, parts: Sequence[_Part], who: str | None) -> list[_Part]:

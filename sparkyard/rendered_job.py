@@ -63,6 +63,17 @@ class RenderedSays:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedBringing:
+    """A ``setting`` that is not known before the job has run: a person finds its value among the files of ``folder`` on the head (may
+    start with ``<discovered: home>``), or in lines of the log of ``container`` that match ``log``."""
+
+    setting: str
+    folder: str
+    container: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedJob:
     """A job of a lane.
 
@@ -70,6 +81,7 @@ class RenderedJob:
         containers: of its ranks, in rank order; each has the job's one ``hash``, which covers all of them.
         order: groups of ranks that start together, one group after the other.
         makes, room: of all nodes.
+        brings: what a person must be told of when it is done, of settings that have no value yet.
         files: rendered files that its ranks read; ``patches`` are the names of edited texts that they mount.
         folders: node → where the records of the job lie there.
         made_of: pins and hashes, by what they are of, for seals and sidecars.
@@ -88,6 +100,7 @@ class RenderedJob:
     makes: tuple[RenderedOutput, ...] = ()
     room: tuple[RenderedRoom, ...] = ()
     says: tuple[RenderedSays, ...] = ()
+    brings: tuple[RenderedBringing, ...] = ()
     memory: int = 0
     gpu: bool = False
     bound_to: tuple[str, ...] = ()

@@ -133,11 +133,16 @@ def change(line: Line, target: Lane, old: Sequence[Lane], verb: str) -> None:
         _stop(line, side, new, verb)
     mark = len(line.events)
     try:
-        line.run(start_plan(line, target, new.rendered, verb), new.rendered.secrets, new.rendered)
+        start = start_plan(line, target, new.rendered, verb)
+        if line.options.check:
+            start = changing.as_if_stopped(start, [side.name for side in left])
+        line.run(start, new.rendered.secrets, new.rendered)
         if new.rendered.checks:
             checks = checking.verify_steps(target, new.rendered)
             line.run(Plan("verify", target.name, checks), new.rendered.secrets)
     except SparkyardError as ended:
+        if line.options.check:
+            raise
         if not left or line.around.interrupted.is_set():
             _tell_ended(line, new, left)
             raise

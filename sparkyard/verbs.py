@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sparkyard.bringing import still_to_set, tell_what_jobs_brought
 from sparkyard.errors import ConfigError, SparkyardError, StepFailed, UsageError, VerifyFailed
 from sparkyard.fetched import texts, texts_here
 from sparkyard.line import Line, LineEnded
@@ -39,6 +40,7 @@ def build(line: Line) -> None:
         wanted = checkpoint.mounted_steps(lane, line.manifests(lane), job.build_jobs(rendered))
         steps = (*(required(step, f"download --lane={lane.name}") for step in wanted), *steps)
     line.run(Plan("build", lane.name, (*steps, *jobs_of_build(lane, rendered, steps))), rendered.secrets)
+    tell_what_jobs_brought(line, lane, rendered)
 
 
 def jobs_of_build(lane: Lane, rendered: RenderedLane, before: Sequence[Step]) -> tuple[Step, ...]:
@@ -179,7 +181,7 @@ def _ahead(line: Line, lane: Lane) -> None:
 def _startable(rendered: RenderedLane) -> None:
     """Refuse what the recipe's rules for a start forbid. Raises ConfigError with all of it."""
     if rendered.start_faults:
-        raise ConfigError(rendered.start_faults)
+        raise ConfigError(rendered.start_faults, next_step=still_to_set(rendered))
 
 
 def _whole(line: Line, lane: Lane, verb: str) -> None:

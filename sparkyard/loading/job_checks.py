@@ -18,6 +18,7 @@ def check_jobs(recipe: Recipe, say: Say) -> None:
         _names(recipe, name, say)
         _needs(recipe, name, job, say)
         _makes(job, f"jobs.{name}", say)
+        _brings(recipe, name, job, say)
         if 0 < job.memory < MEBIBYTE:
             said = f"{job.memory} is less than 1 MiB; sizes are bytes: {job.memory} GiB is {job.memory << 30}"
             say(f"jobs.{name}.memory", said)
@@ -35,6 +36,18 @@ def _names(recipe: Recipe, name: str, say: Say) -> None:
         say(f"services.job-{name}", f"its containers would have the names of those of jobs.{name}")
     if recipe.jobs[name].at == "start" and recipe.scripts is not None:
         say(f"jobs.{name}.at", "a lane that its own scripts start has no place for it: `build` is expected")
+
+
+def _brings(recipe: Recipe, name: str, job: JobSpec, say: Say) -> None:
+    for index, one in enumerate(job.brings):
+        key = f"jobs.{name}.brings.{index}"
+        if one.setting not in recipe.settings:
+            say(f"{key}.setting", unknown("setting", one.setting, list(recipe.settings)))
+        elif recipe.settings[one.setting].default:
+            say(f"{key}.setting", f"{one.setting} has a default; what a job brings forth has none")
+        check_pattern(f"{key}.log", one.log, say)
+        if job.at != "build" or job.nodes == "workers":
+            say(key, "only a job of build with a rank on the head can bring forth a setting")
 
 
 def _needs(recipe: Recipe, name: str, job: JobSpec, say: Say) -> None:

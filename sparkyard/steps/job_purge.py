@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparkyard.actions import Run
 from sparkyard.actions_job import RemoveFiles
-from sparkyard.command import Command
+from sparkyard.command import Command, fill
 from sparkyard.facts import CONTAINERS, containers
 from sparkyard.job_facts import job_fact, job_question
 from sparkyard.plan import Answers, Step, Verdict
@@ -27,7 +27,7 @@ def _step(job: RenderedJob, node: str) -> Step:
         fact = job_fact(answers, asked)
         there = [output for output in job.outputs_of(node) if fact.made[output.path].kind != "missing"]
         ours = [o for o in there if known(fact, o, fact.made[o.path], answers) != "unknown"]
-        left = tuple(f"{path(o, answers)} is not on record and stays" for o in there if o not in ours)
+        left = tuple(_unknown(job, path(o, answers), answers) for o in there if o not in ours)
         if any(each.job == job.name for each in containers(answers)):
             return Verdict("blocked", f"job {job.name} still runs here", next_step="invoke stop")
         if not ours:
@@ -43,3 +43,11 @@ def _step(job: RenderedJob, node: str) -> Step:
 
     title = f"job {job.name}: remove what it made"
     return Step("job", f"purge-{job.name}", node, title, judge, (CONTAINERS, asked))
+
+
+def _unknown(job: RenderedJob, there: str, answers: Answers) -> str:
+    """What becomes of a file that is not on record: below the lane's own folder it goes with that, which is asked for by itself."""
+    own = fill(job.folders[answers.node], answers.discovered).rpartition("/")[0]
+    if there.startswith(f"{own}/"):
+        return f"{there} is not on record, and would go with {own}: move it away to keep it"
+    return f"{there} is not on record and stays"

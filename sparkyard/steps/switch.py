@@ -10,7 +10,7 @@ from sparkyard.command import Command, fill
 from sparkyard.facts import CONTAINERS, containers, folder, folder_question, image, image_question
 from sparkyard.manifest import place
 from sparkyard.model import Lane, Manifest, Node
-from sparkyard.plan import Answers, Judge, Step, Verdict
+from sparkyard.plan import Answers, Judge, Plan, Step, Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.rendered_job import RenderedJob
 from sparkyard.scopes import lane_root
@@ -56,6 +56,18 @@ def memory_steps(lane: Lane, jobs: Sequence[RenderedJob], needs: Sequence[str]) 
     return tuple(memory.back_step(node, lane.recipe.limits.memory, needs) for node in waiting)
 
 
+def as_if_stopped(plan: Plan, lanes: Sequence[str]) -> Plan:
+    """A start as ``--check`` looks at it: the lanes that the steps before would stop run still, and are not in its way."""
+    gone = Verdict("ok", f"lane {', '.join(lanes)} is stopped before" if lanes else "no other lane runs here")
+    steps = (
+        replace(step, judge=lambda _answers: gone)
+        if step.noun == "service" and step.name == "others"
+        else step
+        for step in plan.steps
+    )
+    return replace(plan, steps=tuple(steps))
+
+
 # --- purge ------------------------------------------------------------------------------------------------------------
 
 
@@ -83,8 +95,16 @@ def _purge_node(
         _purge_folder(lane, node, "checkpoint", name, (here.folder, here.ledger, here.seal))
         for name, here in places.items()
     ]
+    if node == lane.head:
+        steps += [_purge_folder(lane, node, "file", name, (path,)) for name, path in _secrets(lane)]
     folder_ = _purge_folder(lane, node, "file", "lane", (lane_root(lane, node),))
     return [*steps, replace(folder_, needs=tuple(step.id for step in made))]
+
+
+def _secrets(lane: Lane) -> list[tuple[str, str]]:
+    """Settings of the lane that are made where nobody sets them, and the file of each on the head."""
+    made = (name for name, spec in lane.recipe.settings.items() if spec.generated)
+    return [(name, f"{lane.head.root}/secrets/{lane.name}-{name}") for name in made]
 
 
 def _purge_image(lane: Lane, rendered: RenderedLane, node: Node) -> Step:
@@ -122,7 +142,7 @@ def _purge_folder(lane: Lane, node: Node, noun: str, name: str, paths: tuple[str
         )
         return Verdict("change", words, (remove, tidy), destroys=words)
 
-    title = f"lane {lane.name}: remove {name if noun == 'checkpoint' else 'its own folder'}"
+    title = f"lane {lane.name}: remove {'its own folder' if name == 'lane' else name}"
     return Step(noun, f"purge-{name}", node.name, title, judge, (CONTAINERS, asked))
 
 

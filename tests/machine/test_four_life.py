@@ -148,6 +148,9 @@ def test_revert_goes_from_four_nodes_to_the_kit_on_two(four_lab: Lab, serving: T
     assert serving.ok("revert").changed() == {"spark-1": 0, "spark-2": 0}
     serving.ok("switch", "--lane=lab", "--yes")
     assert running(four_lab) == LAB
+    looked = serving.json("revert", "--check")  # what would be stopped first is in the way of nothing
+    assert looked.status == 6, looked.failures()
+    assert running(four_lab) == LAB
 
 
 def test_a_worker_that_is_off_is_named_and_the_others_are_stopped(four_lab: Lab, serving: Typist) -> None:

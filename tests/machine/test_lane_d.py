@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,23 +14,15 @@ from typing import Any
 
 import pytest
 
-from sparkyard.lab import faults
 from tests.machine import recorded
 from tests.machine.conftest import Lab
-from tests.machine.typed import LIMIT, PROJECT, Said, Typist, until
+from tests.machine.lane_d import CACHE, DATA, KEY, NODES, NOTHING, OWN, PACKAGE, forget, inspected, somebody
+from tests.machine.typed import PROJECT, Typist
 
 pytestmark = pytest.mark.machine
 
 GOLDEN = PROJECT / "tests" / "data" / "golden" / "lane-d"
-NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
-NOTHING = dict.fromkeys(NODES, 0)
-DATA = "home/.local/share/sparkyard"
 STATE = "home/.local/state/sparkyard"
-OWN = f"{DATA}/lanes/D"
-CACHE = f"{OWN}/cache/47581cc-c16-d5-csf"
-PACKAGE = f"{CACHE}/flare/runtime/dsv41-1017-csf-tp4-c16-t1e-5.safetensors"
-KEY = "0123456789abcdef0123456789abcdef"
-"""The development key that the lab's Ignition finds in its folder, and would else make itself."""
 OF_THE_SHELL = {"PWD", "OLDPWD", "SHLVL", "PYTHONPATH", "_"}
 """Variables of the shells that the words, and the lab's own programs, go through."""
 
@@ -40,12 +30,7 @@ OF_THE_SHELL = {"PWD", "OLDPWD", "SHLVL", "PYTHONPATH", "_"}
 @pytest.fixture(scope="module")
 def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
     """Somebody to type, who has told the inventory which key approves the packages of these nodes."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    hosts = folder / "hosts.yml"
-    text = hosts.read_text()
-    hosts.write_text(text.replace("  vars:\n", f'  vars:\n    lanes: {{D: {{approve_key: "{KEY}"}}}}\n', 1))
-    return Typist(folder)
+    return somebody(four_lab, tmp_path_factory.mktemp("inventory") / "stand-in")
 
 
 @dataclass
@@ -72,44 +57,6 @@ def started(four_lab: Lab, life: Life) -> Iterator[Lab]:
     """The lane as its life left it, once for all tests that only look."""
     yield four_lab
     forget(four_lab)
-
-
-@pytest.fixture
-def stopped(started: Lab) -> Lab:
-    """The same nodes with checkpoint, image and the image's own word of itself, and without anything that an export left."""
-    unmade(started)
-    return started
-
-
-def forget(lab: Lab) -> None:
-    """Take everything of sparkyard from the nodes, and give the head's Ignition its key."""
-    for node in NODES:
-        containers_away(lab, node)
-        lab.delete(node, DATA)
-    key(lab)
-
-
-def unmade(lab: Lab) -> None:
-    for node in NODES:
-        containers_away(lab, node)
-        lab.delete(node, f"{OWN}/cache")
-        for path in (lab.own(node) / OWN / "jobs").glob("export*"):
-            path.unlink()
-
-
-def containers_away(lab: Lab, node: str) -> None:
-    lab.away(node)
-
-
-def key(lab: Lab) -> None:
-    path = lab.own("spark-1") / OWN / "config/flare/keys/local-development"
-    path.parent.mkdir(parents=True)
-    path.write_text(f"{KEY}\n")
-
-
-def inspected(lab: Lab, node: str, container: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(lab.out(node, "docker", "inspect", container))[0]
-    return told
 
 
 # --- what every rank was given ---------------------------------------------------------------------------------------
@@ -336,12 +283,22 @@ def test_an_output_outside_of_the_mount_is_refused(four_lab: Lab, typist: Typist
     assert not said.of("step-start")
 
 
-def test_a_start_without_the_key_is_refused_and_a_build_is_not(four_lab: Lab, typist: Typist) -> None:
-    said = typist.json("build", "start", "--lane=D", "--set", "approve_key=", "--yes")
+def test_a_start_without_the_key_is_refused_and_a_build_says_where_it_is(
+    started: Lab, typist: Typist
+) -> None:
+    keyless = ("--lane=D", "--set", "approve_key=", "--yes")
+    said = typist.json("build", "start", *keyless)
     assert said.status == 2
     assert "approve_key is not set" in said.failures()
+    assert "invoke download build --lane=D needs no approve_key" in said.failures()
     assert not said.of("step-start")
-    assert typist.json("build", "--lane=D", "--set", "approve_key=", "--check").status in (0, 6)
+    told = typist.ok("build", *keyless).of("finding")[-1]
+    assert "a start still needs approve_key" in told["message"]
+    assert "lanes: {D: {approve_key: …}}" in told["data"]["next"]
+    details = "\n".join(told["data"]["details"])
+    assert "  keys/local-development (33 bytes, " in details
+    assert "of the log of job export: " in details
+    assert KEY not in json.dumps(told)
 
 
 def test_options_that_the_image_does_not_have_are_one_list(
@@ -365,118 +322,3 @@ def test_options_that_the_image_does_not_have_are_one_list(
         assert line in told
     assert "takes --code" not in told
     assert not list((started.own("spark-1") / DATA / "lanes/Dother").rglob("*.safetensors"))
-
-
-# --- exports that are interrupted --------------------------------------------------------------------------------------
-
-
-def export(typist: Typist, *line: str) -> Said:
-    return typist.json("build", "--lane=D", "--yes", *line)
-
-
-def seals(lab: Lab) -> list[bool]:
-    return [(lab.own(node) / OWN / "jobs/export@c16-d5-csf-t1e-5.json").is_file() for node in NODES]
-
-
-def log_of(lab: Lab, rank: int) -> str:
-    done = lab.run(NODES[rank], "docker", "logs", f"sparkyard-D-job-export-{rank}", check=False)
-    return done.stdout + done.stderr
-
-
-def fault(lab: Lab, rank: int, words: str) -> None:
-    """What a rank of the next export does wrong; empty: nothing any more."""
-    path = lab.own(NODES[rank]) / CACHE / "stand-in/faults"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(words)
-
-
-def held(lab: Lab, typist: Typist, phase: str) -> None:
-    """An export that holds in a phase, and whose sparkyard was killed there."""
-    fault(lab, 0, f"--hold-at {phase}")
-    line = typist.start("build", "--lane=D", "--yes", start_new_session=True)
-    try:
-        until(lambda: f"holding in phase {phase}" in log_of(lab, 0))
-    finally:
-        os.killpg(line.pid, signal.SIGKILL)
-        line.communicate()
-    fault(lab, 0, "")
-
-
-def test_an_export_whose_nodes_went_down_in_a_phase_is_made_anew(stopped: Lab, typist: Typist) -> None:
-    began = ""
-    for phase in ("start", "rendezvous", "pull", "write"):  # each run gets further than the one before it
-        held(stopped, typist, phase)
-        for node in NODES:  # as a reboot does; a rank that lost its peers may have ended by itself
-            stopped.kill(node, "label=sparkyard.job")
-        again = inspected(stopped, "spark-1", "sparkyard-D-job-export-0")["Id"]
-        assert again != began
-        began = again
-        assert seals(stopped) == [False] * 4
-    said = export(typist)
-    assert said.status == 0, said.failures()
-    assert seals(stopped) == [True] * 4
-    assert (stopped.own("spark-1") / PACKAGE).stat().st_size > 1 << 20
-    assert export(typist).changed() == NOTHING
-
-
-def test_a_rank_that_fails_ends_the_others_and_leaves_no_seal(stopped: Lab, typist: Typist) -> None:
-    fault(stopped, 2, "--die-at compile")
-    said = export(typist)
-    assert said.status == 1
-    assert "spark-3" in said.failures()
-    assert "FATAL scripted death in phase compile" in said.failures()
-    assert seals(stopped) == [False] * 4
-    for node in NODES:
-        assert stopped.out(node, "docker", "ps", "--quiet", "--filter", "label=sparkyard.job") == ""
-    fault(stopped, 2, "")
-
-
-def test_an_export_that_goes_on_without_sparkyard_is_waited_for(started: Lab, typist: Typist) -> None:
-    """Begun anew over what the failed rank of the test before left."""
-    held(started, typist, "end")
-    (started.own("spark-1") / CACHE / "stand-in/go").touch()
-    until(lambda: "signed by" in log_of(started, 0))
-    made = (started.own("spark-1") / PACKAGE).stat()
-    assert seals(started) == [False] * 4
-    said = export(typist)
-    assert said.status == 0, said.failures()
-    assert seals(started) == [True] * 4
-    assert (started.own("spark-1") / PACKAGE).stat().st_mtime_ns == made.st_mtime_ns
-
-
-def test_a_disk_that_fills_leaves_no_half_package_that_looks_whole(stopped: Lab, typist: Typist) -> None:
-    disk = faults.small_disk("spark-1", 6 << 20, f"{CACHE}")
-    try:
-        stopped.run("spark-1", "mkdir", f"{disk}/stand-in")
-        stopped.run("spark-1", "sh", "-c", f"echo --hold-at write > {disk}/stand-in/faults")
-        line = typist.start("build", "--lane=D", "--yes", "--json")
-        until(lambda: "holding in phase write" in log_of(stopped, 0))
-        stopped.run(
-            "spark-1", "sh", "-c", f"head -c 5500000 /dev/zero > {disk}/filler; touch {disk}/stand-in/go"
-        )
-        out, _ = line.communicate(timeout=LIMIT)
-        assert line.returncode == 1
-        assert "No space left on device" in out
-        assert seals(stopped) == [False] * 4
-        stopped.run("spark-1", "rm", f"{disk}/filler", f"{disk}/stand-in/faults")
-        healed = export(typist)
-        assert healed.status == 0, healed.failures()
-        size = stopped.out("spark-1", "stat", "-c", "%s %h", str(disk / Path(PACKAGE).relative_to(CACHE)))
-        assert size.split()[1] == "2"
-        assert int(size.split()[0]) > 1 << 20
-    finally:
-        for node in NODES:
-            containers_away(stopped, node)
-        faults.whole_disk("spark-1", CACHE)
-
-
-def test_a_package_that_nobody_recorded_is_not_taken_for_ours(stopped: Lab, typist: Typist) -> None:
-    path = stopped.own("spark-1") / PACKAGE
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"somebody's")
-    said = typist.json("build", "--lane=D")
-    assert said.status == 2
-    told = f"{Path(PACKAGE).name} on spark-1 (10 bytes) is not on record as job export left it, and would be removed"
-    assert told in said.failures()
-    assert path.read_bytes() == b"somebody's"
-    assert seals(stopped) == [False] * 4

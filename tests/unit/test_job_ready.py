@@ -10,6 +10,7 @@ import pytest
 from sparkyard.actions import Run
 from sparkyard.actions_job import RemoveFiles
 from sparkyard.facts import folder_question
+from sparkyard.job_facts import job_question
 from sparkyard.plan import Answers, Verdict
 from sparkyard.steps import job_purge
 from tests.unit import raw, sample
@@ -140,9 +141,19 @@ def test_purge_removes_what_is_on_record_after_a_yes(records):
     assert acts(verdict)[0].paths == (f"{HOME}/rows/rows-0.bin", f"{HOME}/rows/rows-0.bin.sparkyard.json")
 
 
-def test_purge_leaves_what_nobody_knows():
+def test_purge_tells_what_nobody_knows():
     verdict = purge(told(0, made=WHOLE))
     assert (verdict.state, verdict.actions) == ("ok", ())
+    assert verdict.details == (
+        f"{HOME}/rows/rows-0.bin is not on record, and would go with {HOME}: move it away to keep it",
+    )
+    elsewhere = replace(RENDERED.jobs[0], folders=dict.fromkeys(RENDERED.jobs[0].folders, "/other/jobs"))
+    asked = {
+        **told(0).given,
+        job_question(elsewhere, "spark-1"): told(0, made=WHOLE).of(job_question(JOB, "spark-1")),
+    }
+    (step,) = job_purge.purge_steps([elsewhere], "spark-1")
+    verdict = step.judge(replace(told(0), given=asked))
     assert verdict.details == (f"{HOME}/rows/rows-0.bin is not on record and stays",)
 
 

@@ -64,7 +64,7 @@ def left_running(mark: str) -> bool:
 def gone(mark: str) -> bool:
     """Wait until it is not; the guard gives two seconds between TERM and KILL."""
     ended = threading.Event()
-    for _look in range(100):
+    for _look in range(1200):
         if not left_running(mark):
             return True
         ended.wait(0.1)
@@ -94,7 +94,8 @@ def test_binary_input_of_megabytes(shell: Shell) -> None:
     assert shell.run(Command.of("cat", stdin=data)).out == data
 
 
-def test_output_that_the_exit_status_overtakes_is_not_lost(shell: Shell) -> None:
+def test_output_that_the_exit_status_overtakes_is_not_lost(shell: Shell, monkeypatch) -> None:
+    monkeypatch.setattr("sparkyard.shell.DRAIN", 120.0)
     done = shell.run(Command.of("sh", "-c", "(sleep 0.5; echo late) & exit 3"))
     assert (done.status, done.out) == (3, b"late\n")
 
@@ -120,9 +121,9 @@ def test_time_limit_names_the_command_and_leaves_nothing(shell: Shell) -> None:
 
 def test_cancel_leaves_nothing_even_of_a_command_that_ignores_term(shell: Shell) -> None:
     cancel = threading.Event()
-    threading.Timer(0.3, cancel.set).start()
+    words = ("sh", "-c", 'trap "" TERM; sleep 86392 & echo up; sleep 86392')
     with pytest.raises(Interrupted):
-        shell.run(Command.of("sh", "-c", 'trap "" TERM; sleep 86392 & sleep 86392'), cancel=cancel)
+        shell.run(Command.of(*words), on_line=lambda _line: cancel.set(), cancel=cancel)
     assert gone("86392")
 
 
@@ -216,7 +217,7 @@ def test_lock_is_held_told_and_released(server, keys) -> None:
 def test_lock_wait_gets_it_when_the_other_ends(server, keys) -> None:
     cancelled = threading.Event()
     mine = Locks("invoke start", 0, lambda _node: None, cancelled)
-    theirs = Locks("invoke stop", 30, lambda _node: None, cancelled)
+    theirs = Locks("invoke stop", 300, lambda _node: None, cancelled)
     mine.take([RemoteShell(server.node(), keys)])
     threading.Timer(0.5, mine.release).start()
     theirs.take([LocalShell(server.node())])
@@ -229,7 +230,7 @@ def test_lost_lock_is_reported(server, keys) -> None:
     shell = RemoteShell(server.node(), keys)
     locks.take([shell])
     shell.close()
-    assert lost.wait(10)
+    assert lost.wait(120)
 
 
 def test_a_dead_address_is_unreachable_with_the_line_to_try(server, keys) -> None:

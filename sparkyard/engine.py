@@ -150,7 +150,12 @@ class Engine:
         after = next((self._pending[need] for need in step.needs if need in self._pending), "")
         earlier = self._pending.get(step.id, "")
         if is_bad(verdict) and earlier:
-            self._skip(walk, step, f"will be checked after: {earlier}", verdict)
+            said = (
+                "is to be done first, as told above"
+                if earlier == step.title
+                else f"will be checked after: {earlier}"
+            )
+            self._skip(walk, step, said, verdict)
         elif is_bad(verdict) and after:
             self._would(walk, step, Verdict("change", verdict.reason, data=verdict.data), after)
         elif (

@@ -257,6 +257,11 @@ class ContainerFact:
         return self.labels.get("sparkyard.job", "")
 
     @property
+    def since(self) -> str:
+        """When it was started, for people: ``2026-11-30 08:26:12 UTC``."""
+        return f"{self.started[:19].replace('T', ' ')} UTC" if self.started else "a time that is not known"
+
+    @property
     def running(self) -> bool:
         return self.state in {"running", "paused", "restarting"}
 

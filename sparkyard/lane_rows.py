@@ -99,14 +99,18 @@ def lane_row(candidate: Candidate, told: Told) -> Row:
     recipe = candidate.recipe
     least, most = recipe.nodes.at_least, recipe.nodes.at_most
     nodes = [node_row(candidate, node, told) for node in candidate.nodes]
-    short = [f"{row['node']}: {row['short']}" for row in nodes if row["short"]]
+    short: dict[str, list[str]] = {}
+    for row in nodes:
+        if row["short"]:
+            short.setdefault(row["short"], []).append(row["node"])
+    lacking = "; ".join(f"{', '.join(names)}: {what}" for what, names in short.items())
     ranks = f"{least}" if least == most else f"{least} to {most}"
     return {
         "lane": candidate.name,
         "title": recipe.title,
         "ranks": ranks,
         "fabric": fabric(candidate),
-        "possible": candidate.fault or "; ".join(short) or (AS_KNOWN if any(map(_open, nodes)) else YES),
+        "possible": candidate.fault or lacking or (AS_KNOWN if any(map(_open, nodes)) else YES),
         "here": here(candidate, nodes),
         "nodes": [node.name for node in candidate.nodes],
     }
@@ -308,5 +312,5 @@ def _room(candidate: Candidate, node: Node, answers: Answers, needs: Needs, foun
         coming[at.fs] = coming.get(at.fs, 0) + _missing(copy, answers)
     unlisted = [n for n in needs.known if n.startswith("checkpoint ") and n.partition(" ")[2] not in known]
     coming[disk.fs] += sum(needs.known[name] for name in unlisted)
-    short = [f"{size(count - free[fs])} of disk lack" for fs, count in coming.items() if count > free[fs]]
+    short = [f"{size(count - free[fs])} too little disk" for fs, count in coming.items() if count > free[fs]]
     return f"{size(sum(coming.values()))} to come, {size(sum(free.values()))} free", "; ".join(short)

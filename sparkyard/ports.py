@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from pathlib import Path
 
-from sparkyard.model import Lane
+from sparkyard.model import Lane, Origin
 from sparkyard.rendered import RenderedLane
+
+RECIPE = "recipe.yml"
+SETTING = re.compile(r"\blane\.(\w+)")
 
 
 def twins(ports: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """(name, message) of every port of a node that is for two things."""
+    """Names of every two ports of a node that are one number."""
     for (first, one), (second, other) in combinations(sorted(ports.items()), 2):
         if one == other:
-            yield second, f"{one} is the port of {first} too; give one of them another number"
+            yield first, second
+
+
+def typed_at(lane: Lane, template: str) -> tuple[str, Origin] | None:
+    """(key, place) of the first setting in a port's template that somebody set; None where all have the recipe's values."""
+    named = {name: lane.settings[name].origin for name in SETTING.findall(template) if name in lane.settings}
+    typed = {name: origin for name, origin in named.items() if Path(origin.place).name != RECIPE}
+    return next(((f"lanes.{lane.name}.{name}", origin) for name, origin in typed.items()), None)
 
 
 def port_faults(lane: Lane, rendered: RenderedLane) -> Iterator[tuple[str, str, str]]:

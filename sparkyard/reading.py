@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparkyard.errors import ConfigError, UsageError
+from sparkyard.errors import ConfigError, Fault, UsageError
 from sparkyard.events import Event
 from sparkyard.line import Line
 from sparkyard.model import Lane
@@ -22,9 +22,12 @@ def show(line: Line, *, sources: bool = False) -> None:
     from sparkyard import showing  # noqa: PLC0415
     from sparkyard.resolve import known_lock  # noqa: PLC0415
 
-    lane = line.lane
-    rendered = line.rendered(lane)
+    lane, rendered, faults = _told_of(line)
     _heading(line, f"lane {lane.name}: {lane.recipe.title}")
+    if faults:
+        line.say(
+            "this inventory does not fit the lane; why stands at the end, and here is what the lane would be"
+        )
     told = _parity(line, rendered)
     found = showing.sources(lane) if sources else showing.sections(lane, rendered, known_lock(lane), told)
     for section in found:
@@ -32,7 +35,29 @@ def show(line: Line, *, sources: bool = False) -> None:
         for row in section.rows:
             line.emit(finding(section.table, {"section": section.title, **row}))
     if not sources:
-        _say_unlocked(line, rendered.unlocked)
+        _say_unlocked(line, rendered)
+    _say_refused(line, faults)
+
+
+def _told_of(line: Line) -> tuple[Lane, RenderedLane, tuple[Fault, ...]]:
+    """The lane, as it would be where it is refused, and everything that it is refused for."""
+    from sparkyard.lanes import drafted  # noqa: PLC0415
+    from sparkyard.refusals import told_of  # noqa: PLC0415
+
+    lane, faults = drafted(line, line.options.lane, line.options.set)
+    if lane is None:
+        raise ConfigError(faults)
+    return told_of(lane, faults)
+
+
+def _say_refused(line: Line, faults: tuple[Fault, ...]) -> None:
+    """Why the lane cannot run on this inventory, one finding each, as an error of the configuration is told to machines."""
+    if faults:
+        line.statuses.append(UsageError.status)
+        _heading(line, "why this inventory does not fit the lane")
+    for fault in faults:
+        data = {"file": fault.file, "lineno": fault.line, "key": fault.key, "message": fault.message}
+        line.emit(Event("finding", str(fault), data=data))
 
 
 def diff(line: Line, other: str) -> None:
@@ -99,14 +124,14 @@ def render(line: Line, out: str | None) -> None:
             status = path.stat()
             row = {"path": str(path), "bytes": status.st_size, "mode": f"{status.st_mode & 0o7777:04o}"}
             line.emit(finding("render", row))
-    _say_unlocked(line, rendered.unlocked)
+    _say_unlocked(line, rendered)
 
 
 def _heading(line: Line, text: str, **data: str) -> None:
     line.emit(Event("finding", text, data={"heading": text, **data}))
 
 
-def _say_unlocked(line: Line, names: tuple[str, ...]) -> None:
-    if names:
-        wanted = f"invoke lock --lane={line.lane.name}"
-        line.say(f"not locked yet: {', '.join(names)}", details=[], next=wanted)
+def _say_unlocked(line: Line, rendered: RenderedLane) -> None:
+    if rendered.unlocked:
+        wanted = f"invoke lock --lane={rendered.lane}"
+        line.say(f"not locked yet: {', '.join(rendered.unlocked)}", details=[], next=wanted)

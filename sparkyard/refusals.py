@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from sparkyard.errors import ConfigError, Fault
 from sparkyard.model import Lane, Node, Value
-from sparkyard.render import render_lane
+from sparkyard.render import Rendering, render_lane
+from sparkyard.rendered import RenderedLane
 from sparkyard.resolve import known_lock
 
 
@@ -24,6 +25,26 @@ def besides(lane: Lane, faults: Collection[Fault]) -> tuple[Fault, ...]:
     except ConfigError as error:
         return error.faults
     return ()
+
+
+def told_of(lane: Lane, faults: Collection[Fault]) -> tuple[Lane, RenderedLane, tuple[Fault, ...]]:
+    """A lane that may be refused, as it would be: with the nodes that it lacks, and with everything that it is refused for.
+
+    Raises ConfigError where that would tell of another lane than the one that was asked for: for faults other than of its nodes, and for
+    templates that cannot be rendered.
+    """
+    if not lane.nodes or any(fault.key and fault.key != f"lanes.{lane.name}.nodes" for fault in faults):
+        raise ConfigError([*faults, *besides(lane, faults)])
+    whole = _with_nodes(lane)
+    lock = known_lock(whole)
+    rendering = Rendering(whole, lock.manifests, lock)
+    rendered, ranks = rendering.unjudged()
+    broken = bool(rendering.templates.faults())
+    rendering.judge(rendered, ranks)
+    found = tuple(dict.fromkeys((*faults, *rendering.templates.faults())))
+    if broken:
+        raise ConfigError(found)
+    return whole, rendered, found
 
 
 def _without(lane: Lane, names: Collection[str]) -> Lane:

@@ -14,10 +14,11 @@ import yaml
 from sparkyard import alike
 from sparkyard.conditions import applies
 from sparkyard.errors import ConfigError
+from sparkyard.loading.yaml_file import shown
 from sparkyard.lock import Lock
 from sparkyard.model import Lane
 from sparkyard.pins import unlocked_pins
-from sparkyard.ports import port_faults, twins
+from sparkyard.ports import port_faults, twins, typed_at
 from sparkyard.recipe import CheckSpec
 from sparkyard.render_host import host
 from sparkyard.render_image import ImageRendering
@@ -83,8 +84,8 @@ class Rendering:
         self.lane, self.commits, self.recipe, self.lock = lane, commits, lane.recipe, lock
         recipe = lane.recipe_folder / RECIPE
         shared = lane.recipe_folder.parent.parent / "templates"
-        self.templates = Templates(str(recipe), (lane.recipe_folder, shared), line_finder(recipe))
-        self.starting = Templates(str(recipe), (), self.templates.line_of)  # what would only stop a start
+        self.templates = Templates(shown(recipe), (lane.recipe_folder, shared), line_finder(recipe))
+        self.starting = Templates(shown(recipe), (), self.templates.line_of)  # what would only stop a start
         self.ranks = RankRendering(lane, commits, self.templates, lock)
         self.scopes: tuple[Scope, ...] = ()
         """The names that templates of each rank have, once it is rendered."""
@@ -92,12 +93,16 @@ class Rendering:
     def run(self) -> RenderedLane:
         """The lane, judged: what its rules, its ports and the equality of its ranks forbid is a fault."""
         rendered, ranks = self.unjudged()
+        self.judge(rendered, ranks)
+        return replace(rendered, start_faults=self.starting.faults())
+
+    def judge(self, rendered: RenderedLane, ranks: list[Rank]) -> None:
+        """Note what the lane is refused for as a whole."""
         self.rules(ranks)
         for key, message in alike.faults(self.lane, rendered):
             self.templates.fault(key, message)
         for key, message, node in port_faults(self.lane, rendered):
             self.templates.fault(key, message, node)
-        return replace(rendered, start_faults=self.starting.faults())
 
     def unjudged(self) -> tuple[RenderedLane, list[Rank]]:
         """The lane as its templates make it, and its ranks."""
@@ -149,9 +154,20 @@ class Rendering:
             name: self.ranks.port(f"ports.{name}", text, scope) for name, text in self.recipe.ports.items()
         }
         numbers = {name: number for name, number in found.items() if number is not None}
-        for name, message in twins(numbers):
-            self.templates.fault(f"ports.{name}", message, scope.path)
+        for first, second in twins(numbers):
+            self._twin(first, second, numbers[second], scope.path)
         return numbers
+
+    def _twin(self, first: str, second: str, number: int, node: str) -> None:
+        """A port for two things: at the line where a person set one of them, else at the recipe's."""
+        for name, other in ((second, first), (first, second)):
+            if typed := typed_at(self.lane, self.recipe.ports[name]):
+                key, at = typed
+                message = f"{number}, the port of {name}, is the port of {other} too; give one of them another number"
+                self.templates.fault(key, message, node, file=at.place, line=at.line)
+                return
+        message = f"{number} is the port of {first} too; give one of them another number"
+        self.templates.fault(f"ports.{second}", message, node)
 
     def order(self) -> tuple[tuple[int, ...], ...]:
         world = len(self.lane.nodes)
@@ -205,6 +221,8 @@ class Rendering:
         for n, rule in enumerate(self.recipe.rules):
             faults = self.starting if rule.at == "start" else self.templates
             for rank in ranks:
+                if rank.node not in self.lane.inventory.nodes:
+                    continue  # one that is missing, and is told of
                 if not self.templates.holds(f"rules.{n}.must", rule.must, rank.scope):
                     message = self.templates.text(f"rules.{n}.message", rule.message, rank.scope)
                     faults.fault(

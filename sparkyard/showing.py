@@ -215,7 +215,11 @@ def _kept(lane: Lane, rendered: RenderedLane) -> Iterator[Row]:
     folders = {kept.name: kept for kept in rendered.kept.get(lane.head.name, ())}
     for name, spec in lane.recipe.kept.items():
         lost = f"; begins anew when a change is made to {', '.join(spec.lost_with)}" if spec.lost_with else ""
-        yield _row(name, f"up to {size(folders[name].size)}", spec.source, f"{spec.about}{lost}")
+        yield _row(name, _room(folders[name].size), spec.source, f"{spec.about}{lost}")
+
+
+def _room(size_: int) -> str:
+    return f"up to {size(size_)}" if size_ else "size not counted"
 
 
 def _limits(lane: Lane) -> Iterator[Row]:

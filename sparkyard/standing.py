@@ -49,7 +49,7 @@ def _tell_jobs(line: Line, answers: dict[str, Answers]) -> None:
     for node, answer in answers.items():
         with contextlib.suppress(CouldNotCheck):  # the rows of the ranks say why
             for fact in (each for each in containers(answer) if each.job):
-                stands = f"runs since {fact.started.split('.')[0]}" if fact.running else f"is {fact.state}"
+                stands = f"runs since {fact.since}" if fact.running else f"is {fact.state}"
                 words = f"job {fact.job} of lane {fact.lane}: {fact.name} {stands}"
                 data = {"job": fact.job, "container": fact.name, "state": fact.state}
                 line.emit(Event("finding", words, node, data=data))
@@ -72,12 +72,12 @@ def row(rank: RankState, *, named: bool = False) -> Event:
     found = [*rank.trouble, *rank.drift]
     longer = f"{len(found)}, below" if len(found) > 1 else "below"
     told: dict[str, Any] = asdict(rank) | {
-        "since": rank.since.split(".")[0],
+        "since": rank.since.split(".")[0].removesuffix("Z"),
         "drift": found or "none",
         "told": longer if _is_long(rank) else found or "none",
         "as_wanted": rank.as_wanted,
         "of": rank.service if named else "",
-        "headings": {"told": "drift", "of": "service"},
+        "headings": {"told": "drift", "of": "service", "since": "since (UTC)"},
     }
     return finding("status", told)
 

@@ -11,11 +11,20 @@ from dataclasses import replace
 
 from sparkyard.events import Event
 from sparkyard.reporting.lines import explained
+from sparkyard.tables import TABLES, Row, cell
 
 GATHERED = ("step-ok", "step-skipped", "step-would-change", "step-failed", "node-unreachable")
 RANK = re.compile(r"\brank (\d+)\b")
+FOUND = "rank"
+"""Data of a finding that tells of one rank (``status``): the same of several ranks is one line too."""
 MANY = 2
 """More nodes than this are not listed one by one, when they are all that the verb is for and nothing is wrong with them."""
+
+
+def gathers(event: Event) -> bool:
+    """Whether the same may come from other nodes too; for steps, if they have not begun to act."""
+    found = event.type == "finding" and FOUND in event.data and "table" not in event.data
+    return bool(event.node) and (found or event.type in GATHERED)
 
 
 def gathered(
@@ -28,10 +37,24 @@ def gathered(
     groups: dict[Hashable, list[Event]] = {}
     seen: dict[Hashable, int] = {}
     for event in events:
-        alike = (event.type, RANK.sub("rank", _title(event)) or event.message, below(event))
+        words = _title(event) or event.message
+        alike = (event.type, RANK.sub("rank", words), below(event))
         times = seen[alike, event.node] = seen.get((alike, event.node), 0) + 1
         groups.setdefault((alike, times), []).append(event)
     return [_one(group, everyone) for group in groups.values()]
+
+
+def rows_gathered(table: str, rows: Sequence[Row]) -> list[Row]:
+    """The rows of a table, those that differ in their node alone as one, in the order of their first."""
+    columns = [key for key in TABLES[table] if key != "node"]
+    groups: dict[Hashable, list[Row]] = {}
+    for number, row in enumerate(rows):
+        alike = tuple(cell(row.get(key)) for key in columns)
+        groups.setdefault(alike if row.get("node") else number, []).append(row)
+    return [
+        {**group[0], "node": [row["node"] for row in group]} if len(group) > 1 else group[0]
+        for group in groups.values()
+    ]
 
 
 def _title(event: Event) -> str:
@@ -46,8 +69,10 @@ def _one(group: list[Event], everyone: Sequence[str]) -> Event:
     first, nodes = group[0], [event.node for event in group]
     good = first.type in ("step-ok", "step-skipped")
     whole = good and len(nodes) > MANY and set(nodes) == set(everyone)
-    data = {**first.data, "title": _ranks([_title(event) for event in group]), "reason": ""}
     place = f"all {len(nodes)} nodes" if whole else ", ".join(nodes)
+    if not _title(first):
+        return replace(first, message=_ranks([event.message for event in group]), node=place)
+    data = {**first.data, "title": _ranks([_title(event) for event in group]), "reason": ""}
     return replace(first, message=_reasons(group), node=place, data=data)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from sparkyard.events import Event
-from sparkyard.reporting.gathering import GATHERED, gathered
+from sparkyard.reporting.gathering import gathered, gathers, rows_gathered
 from sparkyard.reporting.lines import Line, below, clean, fold, lines_of, shows_actions
 from sparkyard.reporting.meter import Meter
 from sparkyard.tables import Row, folded, known
@@ -70,7 +70,7 @@ class HumanView:
         return max(self._paper.width, NARROWEST)
 
     def handle(self, event: Event) -> None:
-        if event.type in GATHERED and event.node and event.step not in self._begun:
+        if gathers(event) and (not event.step or event.step not in self._begun):
             self._wait(event)
             return
         self._print_waiting()
@@ -145,5 +145,5 @@ class HumanView:
     def _print_table(self) -> None:
         rows, self._rows = self._rows, []
         if rows:
-            for number, text in enumerate(folded(self._table, rows, self._width)):
+            for number, text in enumerate(folded(self._table, rows_gathered(self._table, rows), self._width)):
                 self._paper.write(((text, "bold" if number == 0 else ""),))

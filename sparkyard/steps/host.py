@@ -68,8 +68,8 @@ def _verdict(wanted: RenderedHost, text: str | None, node: str) -> Verdict:
         ) from error
     found = {"seen": text, "must": wanted.must, "holds": fits}
     if fits:
-        return Verdict("ok", f"{wanted.what} ({_place(wanted)}: {_shown(text)})", data=found)
-    reason = f"{wanted.what}: {_place(wanted)} is {_shown(text)}; must be: {wanted.must}"
+        return Verdict("ok", f"{_place(wanted)}: {_shown(text)}", data=found)
+    reason = f"{_place(wanted)} is {_shown(text)}; must be: {wanted.must}"
     why = (f"why: {wanted.why}", f"source: {wanted.source}")
     if wanted.blocks:
         return Verdict("blocked", reason, next_step=wanted.next_step, details=why, data=found)

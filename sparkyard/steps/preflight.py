@@ -89,7 +89,7 @@ def _disk(node: Node, least: int, folders: tuple[Kept, ...]) -> Step:
                 return Verdict(
                     "blocked",
                     f"{at.available / GIB:.1f} GiB of disk are free on {at.at}; expected {wanted / GIB:.1f} GiB",
-                    next_step=f"free some, or set `root` of {node.name} to another disk",
+                    next_step="free some, or set `root` of the node to another disk",
                 )
         free = f"{disk.available / GIB:.1f} GiB are free on {disk.at}"
         return Verdict("ok", free, details=left_beside(answers, folders))
@@ -163,8 +163,10 @@ def free_ports(
     if not ports:
         return Verdict("ok", "this rank listens on no port of its own")
     if not taken or lanes:
-        held = f" (lane {', '.join(lanes)} runs)" if taken else " are free"
-        return Verdict("ok", "ports " + ", ".join(str(port) for port in ports.values()) + held)
+        held = f" (lane {', '.join(lanes)} runs)" if taken else f" {'is' if len(ports) == 1 else 'are'} free"
+        return Verdict(
+            "ok", f"port{'' if len(ports) == 1 else 's'} {', '.join(map(str, ports.values()))}{held}"
+        )
     seen = "; ".join(f"port {port} ({name}) is held by {_holder(by)}" for name, port, by in taken)
     port = taken[0][1]
     return Verdict(

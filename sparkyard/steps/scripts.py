@@ -113,7 +113,7 @@ def _start_step(lane: Lane, rendered: RenderedLane, needs: Sequence[str]) -> Ste
         reasons = [unfit_reason(rendered, fact) for fact, _ in here]
         if len(here) == len(wanted) and not any(reasons) and not again:
             first = here[0][0]
-            return Verdict("ok", f"the kit is running since {first.started}", details=moved(first, answers))
+            return Verdict("ok", f"the kit is running since {first.since}", details=moved(first, answers))
         if rendered.unlocked:
             names = ", ".join(rendered.unlocked)
             return Verdict(

@@ -167,7 +167,7 @@ def _outdated_step(lane: Lane, wanted: Container, needs: Sequence[str]) -> Step:
 
         return without_it
 
-    title = f"{wanted.service} rank {wanted.rank}: stop what is outdated"
+    title = f"{called(wanted)}: stop what is outdated"
     return Step(
         "service",
         f"{wanted.service}-outdated",
@@ -189,6 +189,11 @@ def _stop(fact: ContainerFact, wanted: Container, lane: Lane, reason: str, node:
         (StopContainer(wanted.name, lane.recipe.stop.grace),),
         destroys=words if fact.running else "",
     )
+
+
+def called(wanted: Container) -> str:
+    """``server rank 0``; of a service that is named ``rank`` only that."""
+    return f"rank {wanted.rank}" if wanted.service == "rank" else f"{wanted.service} rank {wanted.rank}"
 
 
 def _find(answers: Answers, wanted: Container) -> ContainerFact | None:
@@ -234,9 +239,7 @@ def _start_step(lane: Lane, rendered: RenderedLane, wanted: Container, needs: Se
             return foreign
         reason = unfit(fact, wanted) if fact else "is not there"
         if fact is not None and not reason:
-            return Verdict(
-                "ok", f"{wanted.name} is running since {fact.started}", details=moved(fact, answers)
-            )
+            return Verdict("ok", f"{wanted.name} is running since {fact.since}", details=moved(fact, answers))
         command = Command(wanted.words, secrets=rendered.secrets, timeout=RUN_LIMIT).filled(
             answers.discovered
         )
@@ -254,7 +257,7 @@ def _start_step(lane: Lane, rendered: RenderedLane, wanted: Container, needs: Se
         start = _start(wanted, command, rendered.gates.get(wanted.name), lane)
         return Verdict("change", f"{wanted.name} {reason}", (*stop, *made, start))
 
-    title = f"{wanted.service} rank {wanted.rank}: start"
+    title = f"{called(wanted)}: start"
     questions = (CONTAINERS, *folders)
     return Step(
         "service", wanted.service, wanted.node, title, judge, questions, tuple(needs), together=lane.name
@@ -304,7 +307,7 @@ def ready_step(lane: Lane, rendered: RenderedLane, needs: tuple[str, ...]) -> St
         containers=tuple((container.node, container.name) for container in rendered.containers),
         guard=lane.recipe.limits.guard,
     )
-    verdict = Verdict("change", f"lane {lane.name} answers at {ready.url}", (wait,))
+    verdict = Verdict("change", f"API at {ready.url}", (wait,))
     return Step(
         "service",
         "ready",

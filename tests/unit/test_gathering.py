@@ -10,6 +10,7 @@ from sparkyard.events import Event
 from sparkyard.report import JsonView
 from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import PATIENCE, HumanView
+from sparkyard.tables import finding
 
 FOUR = ["spark-1", "spark-2", "spark-3", "spark-4"]
 
@@ -74,6 +75,27 @@ def test_ranks_are_counted_up():
         begin(), *(found("step-ok", f"spark-{n + 1}", f"follower rank {n}: start", "runs") for n in (1, 2, 3))
     )
     assert lines[1:] == ["ok           spark-2, spark-3, spark-4  follower ranks 1, 2, 3: start · runs"]
+
+
+def test_what_status_found_of_several_ranks_is_one_line():
+    notes = [
+        Event("finding", f"rank {n}: {text}", f"spark-{n + 1}", data={"rank": n, "drift": text})
+        for n in range(2)
+        for text in ("other settings", "no image")
+    ]
+    assert told(*notes) == [
+        "note         spark-1, spark-2  ranks 0, 1: other settings",
+        "note         spark-1, spark-2  ranks 0, 1: no image",
+    ]
+
+
+def test_rows_of_a_table_that_differ_in_their_node_alone_are_one():
+    rows = [{"lane": "B", "node": node, "memory": memory} for node, memory in zip(FOUR, "1121", strict=True)]
+    assert told(*(finding("lanes-nodes", row) for row in rows)) == [
+        "lane  node                       memory",
+        "B     spark-1, spark-2, spark-4  1",
+        "B     spark-3                    2",
+    ]
 
 
 def test_what_acted_is_told_when_it_ends_and_not_gathered():

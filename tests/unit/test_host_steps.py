@@ -93,7 +93,7 @@ def test_what_holds_is_right(spec, answer):
 def test_what_does_not_hold_stops_a_start_and_says_why():
     found = verdict((0, "4096\n", ""), **PAGES)
     assert (found.state, found.actions) == ("blocked", ())
-    assert found.reason == "pages of 64 KiB: getconf PAGESIZE is 4096; must be: seen == '65536'"
+    assert found.reason == "getconf PAGESIZE is 4096; must be: seen == '65536'"
     assert found.next_step == "boot the 64k kernel on spark-1"
     assert found.details == ("why: the cache was measured with them", "source: setup.md")
     assert found.data == {"seen": "4096", "must": "seen == '65536'", "holds": False}

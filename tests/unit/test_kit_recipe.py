@@ -71,7 +71,7 @@ def test_a_changed_setting_is_another_wanted_state():
 @pytest.mark.parametrize(
     ("sets", "says"),
     [
-        (("port=29521",), "the API and the rendezvous cannot share port 29521"),
+        (("port=29521",), "lanes.kit.port: 29521, the port of API, is the port of rendezvous too"),
         (("chunk=1300",), "chunk (1300) must be at least 256 more than long_prefill (1280)"),
         (("chunk=1024", "long_prefill=512"), "with vision a chunk of 1024 tokens cannot hold an image"),
     ],

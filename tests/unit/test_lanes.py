@@ -91,7 +91,7 @@ def test_what_is_there_is_taken_off_and_named():
 def test_what_lacks_is_why_it_is_not_possible():
     told = {"spark-1": answers(free=GIB), "spark-2": answers(node=raw.WORKER)}
     row = lane_rows.lane_row(ONE, told)
-    assert row["possible"] == "spark-1: 5.4 GB of disk lack"
+    assert row["possible"] == "spark-1: 5.4 GB too little disk"
     small = {"spark-1": answers(memory={"MemTotal": 64 << 20, "MemAvailable": 60 << 20})}
     assert "of memory in all, 107 GB needed" in lane_rows.lane_row(ONE, small)["possible"]
 
@@ -209,7 +209,7 @@ def test_only_lanes_that_were_looked_at_are_said_to_be_possible_or_not():
     rows = {row["if you mostly"]: row for row in answer_rows({"B": "yes"}, KNOWN)}
     assert all("B" in row["run"] for row in rows.values())
     assert {str(row["possible here"]) for row in rows.values()} == {"['B']"}
-    lacking = {"B": "spark-1: 5 GB of disk lack", "C": "yes, as far as is known"}
+    lacking = {"B": "spark-1: 5 GB too little disk", "C": "yes, as far as is known"}
     told = {tuple(row["run"]): row["possible here"] for row in answer_rows(lacking, KNOWN)}
     assert (told["C", "B"], told["B",], told["C",]) == (["C"], "none", ["C"])
     assert {str(row["possible here"]) for row in answer_rows({"B": "no"}, KNOWN)} == {"none", "not B"}

@@ -159,7 +159,7 @@ def test_a_key_travels_in_a_file_and_opens_the_api():
         (["temperature=0"], r"temperature 0 as a default makes long agent turns loop"),
         (["expose=true"], r"expose lets every computer on the network use the API; set api_key"),
         (["expose=true", "api_key=short"], r"set api_key to 16 characters or more"),
-        (["master_port=8888"], r"the API and the rendezvous cannot share port 8888"),
+        (["master_port=8888"], r"8888, the port of rendezvous, is the port of API too"),
         (["context=8192"], r"max_tokens 32768 is more than the context, 8192"),
         (["weights=mia"], r"the Mia pack is the original release, and model_name says 1017"),
         (
@@ -189,7 +189,7 @@ def test_a_pack_without_a_template_is_refused_once_its_files_are_known():
 def test_one_hca_less_on_a_node_is_refused(tmp_path):
     text = (ROOT / "inventory/two-spark/hosts.yml").read_text()
     (tmp_path / "hosts.yml").write_text(text.replace("[rocep1s0f0, roceP2p1s0f0]", "[rocep1s0f0]"))
-    with pytest.raises(ConfigError, match="spark-2 has 1 HCAs in its link and spark-1 has 2"):
+    with pytest.raises(ConfigError, match="HCAs in the link: 1, and in that of spark-1: 2"):
         render_lane(lane(inventory=str(tmp_path)), {})
 
 

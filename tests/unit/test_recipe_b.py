@@ -320,11 +320,11 @@ def test_a_key_travels_in_a_file_of_the_head_alone():
         (["env.DSPARK_STS_TABLE=/state/dspark_sts.json"], "leave DSPARK_SPS_TABLE and DSPARK_STS_TABLE out"),
         (["mem_fraction=0.99"], "mem_fraction is 0.99"),
         (["expose=true"], "set api_key to 16 characters or more"),
-        (["dist_port=8888"], "cannot share port 8888"),
+        (["dist_port=8888"], "8888, the port of rendezvous, is the port of API too"),
         (["weights_from=nfs"], "set nfs_path to the folder where each worker has the head's checkpoint"),
         (["weights=original", "model_name=flash-1017"], "model_name says 1017"),
         (["fabric=ring"], "a ring needs a patched NCCL"),
-        (["fabric=ring"], "has 2 HCAs in its link; a ring needs all four functions"),
+        (["fabric=ring"], "HCAs in the link: 2; a ring needs all four functions"),
         ([f"roce_peer_maps={MAPS}"], "roce_peer_maps are the paths of a ring"),
         (["env.NCCL_IB_GID_INDEX=3"], "GID indexes are discovered at each start"),
         (["env.B12X_ROCE_HCA=rocep1s0f0"], "HCAs are each node's own"),
@@ -369,7 +369,7 @@ def test_all_faults_are_told_at_once():
 
 def test_a_node_with_other_hcas_is_refused_by_name(tmp_path):
     said = refused(inventory=changed(tmp_path, "hcas: [rocep1s0f0, roceP2p1s0f0]", "hcas: [rocep1s0f0]"))
-    assert "spark-4 has 1 HCAs in its link and spark-1 has 2" in said
+    assert "HCAs in the link: 1, and in that of spark-1: 2" in said
 
 
 def test_the_wrong_number_of_nodes_is_refused(tmp_path):

@@ -97,7 +97,9 @@ def test_every_lane_of_four_tells_all_its_faults_at_once(tmp_path, lane, other, 
         rule,
     ):
         assert words in done.stderr, done.stderr
-    assert re.search("28999 is the port of|cannot share port 28999", done.stderr)
+    twins = rf"hosts\.yml:\d+: lanes\.{lane}\.{other}: 28999, the port of rendezvous, is the port of API too"
+    assert re.search(twins, done.stderr), done.stderr
+    assert done.stderr.count("28999") == 1
 
 
 def test_rules_of_an_engine_are_told_at_once_and_before_any_connection(tmp_path):
@@ -126,3 +128,27 @@ def test_rules_of_an_engine_are_told_at_once_and_before_any_connection(tmp_path)
         "kv_tokens is 1000000, less than one context of 1048576 tokens",
     ):
         assert words in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("inventory", "lane", "seen", "why"),
+    [
+        ("two-spark", "B", "missing-3", "inventory/two-spark: lane B needs 4 nodes, the inventory has 2"),
+        ("four-spark", "A4", "sparkyard-A4-follower-3", "put the cable into the same port as on spark-1"),
+        ("four-spark-ring", "D", "spark-4", "(on spark-1, spark-2, spark-3, spark-4)"),
+    ],
+)
+def test_a_lane_that_an_inventory_does_not_fit_is_shown_with_the_reason(inventory, lane, seen, why):
+    done = offline.typed("show", f"--lane={lane}", f"--inventory={inventory}", COLUMNS="400")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert seen in done.stdout
+    told, reasons = done.stdout.split("why this inventory does not fit the lane\n")
+    assert "not fit" in told
+    assert len(reasons.splitlines()) == 1, reasons
+    assert why in reasons
+
+
+def test_a_wrong_setting_shows_no_other_lane_than_the_one_asked_for():
+    done = offline.typed("show", "--lane=B", "--inventory=two-spark", "--set", "port=x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "port: a whole number is expected" in done.stderr

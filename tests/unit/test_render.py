@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sparkyard.errors import ConfigError, UsageError
+from sparkyard.loading.yaml_file import shown
 from sparkyard.model import Container, Origin, Value
 from sparkyard.render import render_lane
 from sparkyard.rendered import RenderedLane
@@ -34,7 +35,7 @@ def faults(change: dict[str, Any], count: int = 2, **settings: Any) -> list[str]
         where[last] = value
     with pytest.raises(ConfigError) as caught:
         render_lane(sample.lane(count, data, **settings), {})
-    return [str(fault).removeprefix(f"{sample.RECIPES}/tiny/") for fault in caught.value.faults]
+    return [str(fault).removeprefix(f"{shown(sample.RECIPES)}/tiny/") for fault in caught.value.faults]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ LONG = "a secret would stand in the command line, where everybody can read it: u
         ({"ports.API": "80800"}, "ports.API: '80800' is not a port: expected 1 to 65535"),
         (
             {"ports.API": "{{ lane.master_port }}"},
-            "ports.rendezvous: 29500 is the port of API too; give one of them another number (on spark-1, spark-2)",
+            "--set: lanes.T.master_port: 29500, the port of rendezvous, is the port of API too; give one of them another number (on spark-1, spark-2)",
         ),
         ({"order": [[0], [2]]}, "order: must name each rank from 0 to 1 once"),
         ({"image.build.dockerfile": "Nope"}, "image.build.dockerfile: there is no Nope in"),

@@ -31,7 +31,7 @@ def test_what_differs_is_readable_at_80_columns():
     text = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert max(map(len, text)) <= 80
     assert [line.split() for line in text[:8]] == [
-        ["node", "rank", "state", "since", "image", "drift"],
+        ["node", "rank", "state", "since", "(UTC)", "image", "drift"],
         ["spark-1", "0", "running", "2026-11-30T02:07:02", "sparkyard/c-vllm-", "none"],
         ["sparknet:25df8e32b920"],
         ["spark-2", "1", "unknown", "below"],

@@ -93,7 +93,7 @@ def building(lab: Lab) -> bool:
 
 
 def clones(lab: Lab) -> list[str]:
-    return lab.out("spark-1", "sh", "-c", "ls ~/.local/share/sparkyard/made").split()
+    return lab.out("spark-1", "sh", "-c", "ls -d ~/.local/share/sparkyard/made/*/").split()
 
 
 def ended(line: subprocess.Popen[str], *signals: int) -> tuple[int, list[dict[str, object]]]:

@@ -296,6 +296,12 @@ def test_images_that_are_asked_for_together_answer_as_each_alone(place, engines)
 FILLER = bytes(range(256)) * 12_000
 
 
+def layers_of(world):
+    found = image_facts(world.shell("spark-1"), REF)
+    assert found is not None
+    return found.layers
+
+
 def layered(engine, *layers, label=LABEL, large=b""):
     """An image on a base of 3 MB, with a layer for each word: a file of that name (or of ``path=word``), times always the same; ``large`` is on top."""
     if not engine.docker("image", "ls", "--quiet", "base:1"):
@@ -354,7 +360,7 @@ def test_only_layers_that_are_lacking_move(world, engines, earlier, events, laye
     told = world.results["shipped"]
     assert (told["layers_left_out"], told["layers"]) == (
         left_out,
-        len(image_facts(world.shell("spark-1"), REF).layers),
+        len(layers_of(world)),
     )
     assert told["moved"] < 100_000
     assert told["left_out"] > len(FILLER)
@@ -384,7 +390,7 @@ def test_a_layer_that_comes_twice(world, engines):
     """The same file with the same times is the same layer, here over two different ones in turn."""
     for between in ("two", "three"):
         layered(engines[0], "f=same", f"f={between}", "f=same")
-        layers = image_facts(world.shell("spark-1"), REF).layers
+        layers = layers_of(world)
         assert layers[1] == layers[3]
         ship(world)
     told = world.results["shipped"]

@@ -103,7 +103,7 @@ def test_check_over_two_verbs_remembers_what_the_first_would_do(around: Surround
     assert checking.run(Plan("download", "lab", (download,))) == 6
     assert checking.run(Plan("start", "lab", (start,))) == 0
     assert heard.ends() == [("step-would-change", "file:a@spark-1"), ("step-skipped", "file:a@spark-1")]
-    assert heard.of("step-skipped")[0].message == "will be checked after: file a"
+    assert heard.of("step-skipped")[0].message == "is to be done first, as told above"
 
 
 def test_a_final_block_stops_everything_before_it_begins(around: Surroundings, tmp_path: Path) -> None:

@@ -102,9 +102,7 @@ def test_what_does_not_hold_stops_a_start_and_says_why():
 def test_what_is_only_told_stops_nothing():
     found = verdict((0, "active\n", ""), **DESKTOP, blocks=False)
     assert found.state == "ok"
-    assert found.reason.startswith(
-        "not so, and the lane starts without it: pages of 64 KiB: unit display-manager"
-    )
+    assert found.reason.startswith("not so, and the lane starts without it: unit display-manager")
     assert "to make it so: boot the 64k kernel on spark-1" in found.details
 
 

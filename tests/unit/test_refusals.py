@@ -139,7 +139,7 @@ def test_rules_of_an_engine_are_told_at_once_and_before_any_connection(tmp_path)
     ],
 )
 def test_a_lane_that_an_inventory_does_not_fit_is_shown_with_the_reason(inventory, lane, seen, why):
-    done = offline.typed("show", f"--lane={lane}", f"--inventory={inventory}", COLUMNS="400")
+    done = offline.typed("show", f"--lane={lane}", f"--inventory={inventory}", COLUMNS="1000")
     assert (done.returncode, done.stderr) == (2, "")
     assert seen in done.stdout
     told, reasons = done.stdout.split("why this inventory does not fit the lane\n")

@@ -60,10 +60,7 @@ def test_a_requirement_stops_a_start_and_a_line_of_the_log_does_not_stop_the_lan
     typist.ok("download", "build", *line, "--yes")
     refused = typist.json("start", *line, "--set", "pages=65536")
     assert refused.status == 1
-    assert (
-        "getconf PAGESIZE is 4096; must be: seen | int == lane.pages"
-        in refused.failures()
-    )
+    assert "getconf PAGESIZE is 4096; must be: seen | int == lane.pages" in refused.failures()
     assert {e["data"]["next"] for e in refused.of("step-failed")} == {
         f"boot another kernel on spark-{n}" for n in (1, 2)
     }

@@ -27,7 +27,7 @@ def faults(
     try:
         render_lane(sample.lane(count, data, api_key=KEY), {})
     except ConfigError as error:
-        return [str(fault).partition("recipe.yml:")[2] for fault in error.faults]
+        return [str(fault).partition("recipe.yml:")[2] or str(fault) for fault in error.faults]
     return []
 
 
@@ -223,7 +223,7 @@ def test_everything_is_refused_at_once():
     data["rules"].append({"must": "world == 4", "message": "four are needed", "source": "test"})
     found = "\n".join(faults(data=data, differ=[]))
     for words in (
-        "ports.agent: 8000 is the port of API too",
+        "8000, the port of agent, is the port of API too",
         "env.SPARKNET_PEER: is empty, and what reads it does not take that as unset",
         "four are needed",
         "services.engine.env.RANK: must be the same on all ranks",

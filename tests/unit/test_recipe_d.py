@@ -302,9 +302,12 @@ def test_a_generated_token_is_longer_than_32_bytes():
         (["seccomp=default"], r"seccomp: unconfined, or the absolute path of a profile, is expected"),
         (["seccomp=/etc/../x"], r"seccomp: unconfined, or the absolute path of a profile, is expected"),
         (["compression=a/b"], r"compression: a word of letters"),
-        (["agent_port=8003"], r"8003 is the port of"),
-        (["rendezvous_port=29900"], r"29900 is the port of"),
-        (["port=29630"], r"29630 is the port of"),
+        (
+            ["agent_port=8003"],
+            r"--set: lanes\.D\.agent_port: 8003, the port of agent, is the port of API too",
+        ),
+        (["rendezvous_port=29900"], r"29900, the port of rendezvous, is the port of agent too"),
+        (["port=29630"], r"29630, the port of API, is the port of rendezvous too"),
     ],
 )
 def test_what_is_refused_before_the_first_connection(sets, says):

@@ -187,8 +187,18 @@ def write_known_hosts(place: Place, wanted: tuple[NodePlace, ...]) -> None:
         for node in wanted
         for name in (node.name, node.fabric)
     ]
-    known = place.node("spark-1").home / ".ssh" / "known_hosts"
-    keep(known, "".join(lines), 0o600)
+    home = place.node("spark-1").home
+    keep(home / ".ssh" / "known_hosts", "".join(lines), 0o600)
+    _forget_other_keys(home / ".local" / "state" / "sparkyard" / "known_hosts", lines)
+
+
+def _forget_other_keys(record: Path, lines: list[str]) -> None:
+    """Take from sparkyard's own record, which wins over known_hosts, the keys that the nodes had before."""
+    if not record.is_file():
+        return
+    names = {line.split()[0] for line in lines}
+    written = record.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    keep(record, "".join(line for line in written if line in lines or line.split(" ")[0] not in names), 0o600)
 
 
 def raise_hub(place: Place, report: Report) -> None:

@@ -304,12 +304,12 @@ def layers_of(world):
 
 def layered(engine, *layers, label=LABEL, large=b""):
     """An image on a base of 3 MB, with a layer for each word: a file of that name (or of ``path=word``), times always the same; ``large`` is on top."""
-    if not engine.docker("image", "ls", "--quiet", "base:1"):
-        engine.add_image("base:1", filler=FILLER)
+    if not engine.docker("image", "ls", "--quiet", "large:1"):
+        engine.add_image("large:1", filler=FILLER)
     named = [(layer.split("=")[-1], layer.split("=")[0]) for layer in layers]
     copied = [f"COPY {word} /{path}" for word, path in named]
     copied += ["COPY large /large"] if large else []
-    files = {"Dockerfile": "\n".join(("FROM base:1", *copied, label)).encode(), "large": large}
+    files = {"Dockerfile": "\n".join(("FROM large:1", *copied, label)).encode(), "large": large}
     files |= {word: word.encode() for word, _path in named}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as context:

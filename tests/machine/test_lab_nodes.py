@@ -63,12 +63,19 @@ def test_ssh_with_strict_host_keys_over_both_networks(lab: Lab) -> None:
 
 
 def test_a_changed_host_key_is_refused_until_it_is_trusted(lab: Lab) -> None:
+    known = lab.own("spark-1") / "home" / ".ssh" / "known_hosts"
+    trusted = lab.own("spark-1") / "home" / ".local" / "state" / "sparkyard" / "known_hosts"
+    trusted.parent.mkdir(parents=True, exist_ok=True)
+    trusted.write_text(f"{known.read_text()}elsewhere ssh-ed25519 AAAA\n")
     faults.new_host_key("spark-2")
     refused = lab.run("spark-1", "ssh", *STRICT, "spark-2", "true", check=False)
     assert refused.returncode == 255
     assert "HOST IDENTIFICATION HAS CHANGED" in refused.stderr
     simulated.up(2, print)
     lab.run("spark-1", "ssh", *STRICT, "spark-2", "true")
+    kept = [line.split()[0] for line in trusted.read_text().splitlines()]
+    assert kept == ["spark-1", "198.18.1.1", "elsewhere"], "keys of before are trusted no longer"
+    trusted.unlink()
 
 
 def test_containers_run_with_a_sparks_options(lab: Lab) -> None:

@@ -61,6 +61,11 @@ class Command:
         )
 
 
+def generated(name: str) -> str:
+    """The mark of a secret setting that nobody set: it is made once, on the head."""
+    return f"<generated: {name}>"
+
+
 def discovered(name: str) -> str:
     """The mark that stands for a value known only on the node, as ``render`` shows it."""
     return f"<discovered: {name}>"

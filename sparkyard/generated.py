@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sparkyard.command import discovered
+from sparkyard.command import discovered, generated
 from sparkyard.errors import ConfigError, Fault, StepFailed
 from sparkyard.loading.settings import check_value
 from sparkyard.model import Lane, Origin, Value
@@ -23,7 +23,7 @@ def with_secrets(lane: Lane, *, read: bool, make: bool, judge: bool = True) -> L
     Raises StepFailed when the file cannot be read or written, and with ``judge`` ConfigError when what it holds is not what the
     setting allows; verbs that look or stop do not ask that.
     """
-    wanted = [name for name, value in lane.settings.items() if value.value == f"<generated: {name}>"]
+    wanted = [name for name, value in lane.settings.items() if value.value == generated(name)]
     found = {name: _value(path(lane, name), name, make=make) for name in wanted if read}
     if judge:
         _check(lane, found)

@@ -6,12 +6,12 @@ Sections of rows for the tables ``show`` (name, value, source, about) and ``sour
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sparkyard import provenance, showing_jobs, showing_published
-from sparkyard.command import MASK, discovered
+from sparkyard.command import MASK, discovered, generated
 from sparkyard.lock import Lock
 from sparkyard.model import Lane, Value
 from sparkyard.pins import git_specs
@@ -30,6 +30,8 @@ PLACES = re.compile(
     r"^((?:services|jobs)\.[^.]+\.(options|words|env|mounts)|files\.[^.]+\.values|settings|env)\."
 )
 """What stands in front of the name by which people know a value."""
+NUMBERED = re.compile(r"^(?:services|jobs)\.([^.]+)\.words\.(\d+)$")
+"""A word without a flag: whose, and which."""
 CONDITION = re.compile(r"\{%-? *if (.+?) *-?%\}([^{}]*)\{%-? *endif *-?%\}")
 """A whole value that stands in one ``{% if … %}``: the condition, and the words."""
 LIMIT_WORDS = {
@@ -179,7 +181,7 @@ def _git(key: str, git: GitSpec, lock: Lock) -> str:
 def _settings(lane: Lane) -> Iterator[Row]:
     for name, value in lane.settings.items():
         setting = lane.recipe.settings[name]
-        default = value.value == setting.default
+        default = value.value in (setting.default, generated(name))
         yield {
             "name": name,
             "value": _shown(value),
@@ -200,11 +202,18 @@ def _chosen(values: tuple[Pinned, ...]) -> Iterator[Row]:
             names, _ = grouped.setdefault(value.pattern or value.key, ([], value.source))
             names.append(_short(value.key))
     for names, source in grouped.values():
-        yield {"name": ", ".join(names), "about": _words(source)}
+        yield {"name": _once(names), "about": _words(source)}
+
+
+def _once(names: Iterable[str]) -> str:
+    """Names in a row: what several services have alike is told once."""
+    return ", ".join(dict.fromkeys(names))
 
 
 def _short(key: str) -> str:
-    """The end of a key, by which people know the value."""
+    """The end of a key, by which people know the value; a word that belongs to no flag goes by its owner and number."""
+    if found := NUMBERED.match(key):
+        return f"word {found[2]} of {found[1]}"
     return PLACES.sub("", key)
 
 
@@ -240,7 +249,7 @@ def _privileged(values: tuple[Pinned, ...]) -> Iterator[Row]:
         if option in PRIVILEGED and value.source is not None:
             grouped.setdefault(value.pattern, ([], value.source))[0].append(_conditional(value.value))
     for words, source in grouped.values():
-        yield {"name": ", ".join(words), "about": _words(source)}
+        yield {"name": _once(words), "about": _words(source)}
 
 
 def _conditional(text: str) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkyard.command import MASK, mask
+from sparkyard.command import MASK, generated, mask
 from sparkyard.loading.kinds import left_open
 from sparkyard.loading.marked import UNREADABLE, Faults
 from sparkyard.loading.overrides import ENVIRONMENT, SET, Overrides, override
@@ -210,7 +210,7 @@ def _setting(
     mark = file.root.nearest(["settings", name, "default"])
     value = above or given or below.get(name) or Value(setting.default, Origin(mark.file, mark.line))
     if value.value is None and setting.generated:
-        return Value(f"<generated: {name}>", value.origin)
+        return Value(generated(name), value.origin)
     return Value(value.value, value.origin, setting.secret)
 
 

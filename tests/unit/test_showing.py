@@ -14,7 +14,7 @@ import pytest
 
 from sparkyard import provenance, showing, showing_jobs
 from sparkyard.command import MASK
-from sparkyard.load import find_recipes, load_all
+from sparkyard.load import draft_all, find_recipes, load_all, load_recipe
 from sparkyard.lock import Lock, Locked, LockedGit, LockedImage
 from sparkyard.model import Lane, Manifest, RemoteFile
 from sparkyard.recipe import PatchSpec
@@ -177,3 +177,38 @@ def test_an_option_with_a_condition_is_told_in_words():
     may = rows(shown(here), "what the containers may do")
     assert "--privileged (only when lane.privileged)" in may
     assert not any("{%" in name for name in may)
+
+
+@pytest.mark.parametrize("name", ["A", "A4", "B", "C", "D", "boot10", "kit", "lab"])
+def test_no_name_stands_twice_in_a_row_of_show(name):
+    """What several services and jobs have alike was told once for each of them; a word was told by its bare number."""
+    values = provenance.pinned(load_recipe(find_recipes(ROOT, [])[name]))
+    for row in (*showing._chosen(values), *showing._privileged(values)):
+        names = row["name"].split(", ")
+        assert len(set(names)) == len(names), row
+        assert not any(each.isdigit() for each in names), row
+
+
+def test_a_secret_that_nobody_set_is_not_called_set():
+    settings = rows(shown(four("D")), "settings")
+    assert settings["agent_token"]["source"] == "published"
+    assert settings["join_code"]["source"] == "chosen"
+    assert settings["join_code"]["value"] == "<generated: join_code>"
+    assert rows(shown(four("D", "join_code=a-code-of-ours")), "settings")["join_code"]["source"].startswith(
+        "set by"
+    )
+
+
+def test_conditions_of_a_figure_stand_alone():
+    """`invoke lanes` puts them below those of other lanes, where "as above" is another lane's."""
+    for name, folder in find_recipes(ROOT, []).items():
+        for figure in load_recipe(folder).expect:
+            assert "above" not in figure.conditions, (name, figure.what)
+
+
+def four(name: str, *sets: str) -> Lane:
+    recipes = find_recipes(ROOT, [])
+    cabled = ROOT / "inventory" / "four-spark"
+    found, _ = draft_all(cabled, recipes, name, environ={}, sets=list(sets))
+    assert found is not None
+    return found

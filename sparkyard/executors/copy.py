@@ -18,6 +18,8 @@ from sparkyard.world import Shell, World, must
 PROCESSES = 4
 TRIES = 3
 PATIENCE = Patience(tries=TRIES)
+LABEL = "copying"
+"""What the progress of a copy is called; the node stands in front of it."""
 
 
 def copy_files(action: CopyFiles, node: str, world: World) -> None:
@@ -35,7 +37,7 @@ def copy_files(action: CopyFiles, node: str, world: World) -> None:
     errors = [error for future in futures if (error := future.exception())]
     if errors:
         raise next((error for error in errors if not isinstance(error, Interrupted)), errors[0])
-    world.progress(copying.total, copying.total, node)
+    world.progress(copying.total, copying.total, LABEL)
 
 
 @dataclass
@@ -79,7 +81,7 @@ class Copying:
                 said.extend([line] if line.strip() else [])
             else:
                 self._moved[number] = moved
-                self.world.progress(min(sum(self._moved.values()), self.total), self.total, self.route.node)
+                self.world.progress(min(sum(self._moved.values()), self.total), self.total, LABEL)
 
         done = self._head().run(rsync(self.route, files), on_line=on_line, cancel=EndSignal(self._must_end))
         return done.status

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from sparkyard.events import Event
 from sparkyard.reporting.lines import clean
 from sparkyard.reporting.meter import Meter
+
+WORDS = 41
+"""Columns that words keep on any terminal: ``12.8 MB of 151 MB, 12.2 MB/s, 11.3 s left``."""
+TITLE = 48
+"""Columns of a title at most."""
+BAR = 5
+
+
+class HowFar(TimeElapsedColumn):
+    """How far a thing is, in words; the time that has passed where nothing is known of that."""
+
+    def render(self, task: Task) -> Text:
+        words = str(task.fields["words"])
+        return Text(words, no_wrap=True) if words else super().render(task)
 
 
 class LiveArea:
@@ -18,9 +33,8 @@ class LiveArea:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=10),
-            TextColumn("{task.fields[words]}", markup=False),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=BAR),
+            HowFar(),
             console=console,
             transient=True,
         )
@@ -44,7 +58,16 @@ class LiveArea:
         new = key not in self._rows
         task = self._row(key, f"{event.node} {meter.label}")
         total = meter.total or None
-        self._progress.update(task, completed=meter.done, total=total, words=meter.words(), refresh=new)
+        self._progress.update(task, completed=meter.done, total=total, words=self._words(meter), refresh=new)
+
+    @property
+    def _title(self) -> int:
+        """Columns of a title: what the spinner, the bar, the words and the blanks between them leave."""
+        return max(12, min(TITLE, self._progress.console.width - WORDS - BAR - 4))
+
+    def _words(self, meter: Meter) -> str:
+        """No row is wider than the terminal: that would cost every column some of its letters."""
+        return cut(meter.words(), self._progress.console.width - self._title - BAR - 4)
 
     def close(self) -> None:
         self._remove(list(self._rows))
@@ -53,9 +76,7 @@ class LiveArea:
         if not self._rows:
             self._progress.start()
         if key not in self._rows:
-            short = (
-                title if len(title) <= 36 else f"{title[:35]}…"
-            )  # the whole title is printed when the step ends
+            short = cut(title, self._title)  # the whole title is printed when the step ends
             self._rows[key] = self._progress.add_task(short, total=None, words="")
         return self._rows[key]
 
@@ -64,3 +85,8 @@ class LiveArea:
             self._progress.remove_task(self._rows.pop(key))
         if not self._rows:
             self._progress.stop()
+
+
+def cut(text: str, room: int) -> str:
+    """The text in so many columns, its end replaced by a sign where it is longer."""
+    return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -222,6 +223,29 @@ def test_on_a_terminal_the_bars_are_gone_at_the_end():
     assert "\x1b[2K" in text  # the live area was wiped
     assert "\x1b[?25h" in text  # and the cursor given back
     assert text.index("500 MB of 1.0 GB") < text.rindex("\x1b[2K") < text.index("exit status 1")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_rows_of_the_live_area_are_cut_at_their_own_ends_alone(width):
+    """A row that is wider than the terminal lost its time, and letters of every column."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=True, _environ={"TERM": "xterm"})
+    view = HumanView(RichPaper(console), live=True, clock=iter(range(100)).__next__)
+    title = "checkpoint weights-1017: copy from spark-1, with a long name behind it"
+    view.handle(Event("step-start", "", "spark-1", happenings.STEP, {"title": title}))
+    for done in (1_000_000, 12_800_000, 25_000_000):
+        view.handle(happenings.progress(done, 151_000_000, "deepseek-ai/DeepSeek-V4.1-Flash-1017"))
+        assert view._area is not None
+        view._area._progress.refresh()
+    view.close()
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    rows = [row for row in text.splitlines() if "spark-1" in row]
+    assert all(len(row) <= width for row in rows)
+    last = rows[-1].rstrip()
+    assert "25.0 MB of 151 MB" in last
+    assert width < 80 or last.endswith(" left"), last
+    step = next(row for row in rows if "spark-1 che" in row)
+    assert re.search(r"… ━+ +\d:\d\d:\d\d$", step.rstrip()), step
 
 
 def test_a_row_never_outlives_its_step():

@@ -14,8 +14,9 @@ from typing import Any, Literal
 from sparkyard.actions_image import BuildImage, GitFetch, GitTree, MakeContext, MakeImage, ShipImage
 from sparkyard.actions_job import RemoveFiles, RunJob
 from sparkyard.actions_log import CheckLog
-from sparkyard.command import Command
+from sparkyard.command import Command, discovered
 from sparkyard.model import Manifest, RemoteFile
+from sparkyard.reporting.amounts import gigabytes
 
 
 def amount(files: Collection[RemoteFile]) -> str:
@@ -79,7 +80,8 @@ class CopyFiles:
     address: str
 
     def shown(self) -> str:
-        return f"rsync {amount(self.files)} from {self.source} to {self.address}:{self.target}"
+        source = self.source.replace(discovered("home"), "~")
+        return f"rsync {amount(self.files)} from {source} to {self.address}:{self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ class WaitMemory:
     timeout: float
 
     def shown(self) -> str:
-        return f"wait until {self.wanted / 2**30:.1f} GiB of memory are free, {self.timeout:g} s at most"
+        return f"wait until {gigabytes(self.wanted)} of memory are free, {self.timeout:g} s at most"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,4 +53,6 @@ def next_step(node: str) -> str:
 
 
 def _seen(available: int, limit: int) -> str:
-    return f"{available / GIB:.2f} GiB of memory were available, the limit is {limit / GIB:.2f} GiB (limits.guard)"
+    return (
+        f"{available / 1e9:.2f} GB of memory were available, the limit is {limit / 1e9:.2f} GB (limits.guard)"
+    )

@@ -8,12 +8,12 @@ from sparkyard.actions import WaitMemory
 from sparkyard.command import Command
 from sparkyard.errors import Interrupted, StepFailed
 from sparkyard.memory_guard import killed, next_step, told_low, watched
+from sparkyard.reporting.amounts import gigabytes
 from sparkyard.world import Completed, OnLine, Shell, World, must
 
 LOOK = 0.5
 """Seconds between two looks."""
 AVAILABLE = Command.of("sed", "-n", "s/^MemAvailable: *\\([0-9]*\\) kB/\\1/p", "/proc/meminfo", timeout=10)
-GIB = 2**30
 
 
 def wait_memory(action: WaitMemory, node: str, world: World) -> None:
@@ -22,14 +22,14 @@ def wait_memory(action: WaitMemory, node: str, world: World) -> None:
     while (free := _available(node, world)) < action.wanted:
         if time.monotonic() - began > action.timeout:
             raise StepFailed(
-                f"{free / GIB:.1f} GiB of memory are free after {action.timeout:g} s of waiting; "
-                f"expected {action.wanted / GIB:.1f} GiB",
+                f"{gigabytes(free)} of memory are free after {action.timeout:g} s of waiting; "
+                f"expected {gigabytes(action.wanted)}",
                 node=node,
                 next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head",
             )
         if world.cancelled.wait(LOOK):
             raise Interrupted("interrupted while waiting for memory", node=node)
-    world.say(f"{free / GIB:.1f} GiB of memory are free")
+    world.say(f"{gigabytes(free)} of memory are free")
 
 
 def _available(node: str, world: World) -> int:

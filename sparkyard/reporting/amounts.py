@@ -17,6 +17,11 @@ def size(count: float, unit: str = "bytes") -> str:
     return f"{count:.{digits}f} {UNITS[power]}"
 
 
+def gigabytes(count: float) -> str:
+    """``114.5 GB``: bytes that are compared with others, of memory or of a disk, always in the same unit."""
+    return f"{count / 1e9:.1f} GB"
+
+
 def span(seconds: float) -> str:
     """``0.42 s``, ``14.2 s``, ``3 min 05 s``, ``2 h 10 min``."""
     if seconds < 1:

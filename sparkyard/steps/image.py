@@ -9,6 +9,7 @@ from sparkyard.facts import CONTAINERS, ImageFact, containers, image, image_ques
 from sparkyard.model import Lane, Node
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedImage, RenderedLane
+from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps import source
 from sparkyard.steps.image_found import difference
 from sparkyard.steps.made import made_steps
@@ -78,10 +79,10 @@ def _no_room(wanted: RenderedImage, answers: Answers) -> Verdict | None:
     free = system(answers).memory_available
     if not lanes or free >= wanted.memory + BESIDE:
         return None
-    seen = f"{free / 2**30:.1f} GiB are free beside lane {', '.join(lanes)}"
+    seen = f"{gigabytes(free)} are free beside lane {', '.join(lanes)}"
     return Verdict(
         "blocked",
-        f"the build needs the lane stopped: {seen}, expected {(wanted.memory + BESIDE) / 2**30:.1f} GiB",
+        f"the build needs the lane stopped: {seen}, expected {gigabytes(wanted.memory + BESIDE)}",
         next_step=f"invoke stop --lane={lanes[0]}",
     )
 

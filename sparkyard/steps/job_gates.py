@@ -11,6 +11,7 @@ from sparkyard.job_written import places, written_fact, written_question
 from sparkyard.model import Lane
 from sparkyard.plan import Answers, Question, Verdict
 from sparkyard.rendered_job import RenderedJob, RenderedRoom
+from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps.job_standing import begun_for
 from sparkyard.steps.preflight import gpu, no_other_engine
 from sparkyard.system import system
@@ -56,7 +57,7 @@ def _serving(job: RenderedJob, lane: Lane, answers: Answers, beside: Collection[
     if job.gpu:
         return _stopped(job, f"it needs the GPU, and lane {serving} serves", f"invoke stop --lane={serving}")
     if free < wanted:
-        seen = f"{free / GIB:.1f} GiB are free beside lane {serving}, expected {wanted / GIB:.1f} GiB"
+        seen = f"{gigabytes(free)} are free beside lane {serving}, expected {gigabytes(wanted)}"
         return _stopped(job, seen, f"invoke stop --lane={serving}")
     return None
 
@@ -91,7 +92,7 @@ def _memory(job: RenderedJob, answers: Answers) -> Verdict | None:
     free = system(answers).memory_available
     if free >= job.memory:
         return None
-    seen = f"{free / GIB:.1f} GiB of memory are free; the job {job.name} needs {job.memory / GIB:.1f} GiB"
+    seen = f"{gigabytes(free)} of memory are free; the job {job.name} needs {gigabytes(job.memory)}"
     return Verdict("blocked", seen, next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head")
 
 
@@ -112,7 +113,7 @@ def _room(job: RenderedJob, answers: Answers, fact: JobFact) -> Verdict | None:
             what = f" and {held} are held by what it left" if held else ""
             seen = f"{disk.available} bytes are free on {disk.at}{what}; the job {job.name} needs {wanted[disk.fs]} bytes"
             lack = wanted[disk.fs] - disk.available - held
-            return Verdict("blocked", seen, next_step=f"free {lack} bytes there ({lack / GIB:.1f} GiB)")
+            return Verdict("blocked", seen, next_step=f"free {lack} bytes there ({gigabytes(lack)})")
     return None
 
 

@@ -23,6 +23,7 @@ from sparkyard.made_record import made_of
 from sparkyard.model import Node
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedImage
+from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps import source
 from sparkyard.steps.clone import CHECK_OUT
 from sparkyard.steps.image_found import difference
@@ -118,7 +119,7 @@ def _no_room(wanted: RenderedImage, answers: Answers) -> Verdict | None:
         return None
     return Verdict(
         "blocked",
-        f"{free / 2**30:.1f} GiB of memory are free; making the image needs {wanted.memory / 2**30:.1f} GiB",
+        f"{gigabytes(free)} of memory are free; making the image needs {gigabytes(wanted.memory)}",
         next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head",
     )
 

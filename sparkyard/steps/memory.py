@@ -10,9 +10,9 @@ from sparkyard.facts import CONTAINERS, containers
 from sparkyard.model import Lane, Node
 from sparkyard.plan import Answers, Step, Verdict
 from sparkyard.rendered_job import RenderedJob
+from sparkyard.reporting.amounts import gigabytes
 from sparkyard.system import SYSTEM, system
 
-GIB = 2**30
 MEMORY_BACK = 90.0
 """Seconds that a node may take to give back what a stopped engine held."""
 
@@ -22,7 +22,7 @@ def back_step(node: Node, wanted: int, needs: Sequence[str]) -> Step:
 
     def judge(answers: Answers) -> Verdict:
         free = system(answers).memory_available
-        words = f"{free / GIB:.1f} GiB are free; {wanted / GIB:.1f} GiB are needed"
+        words = f"{gigabytes(free)} are free; {gigabytes(wanted)} are needed"
         if free >= wanted:
             return Verdict("ok", words)
         return Verdict("change", words, (WaitMemory(wanted, MEMORY_BACK),))

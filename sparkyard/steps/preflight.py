@@ -15,12 +15,12 @@ from sparkyard.model import Lane, Node
 from sparkyard.network import Listener
 from sparkyard.plan import Answers, Question, Step, Verdict
 from sparkyard.rendered import RenderedLane
+from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps import fabric
 from sparkyard.steps.host import host_steps
 from sparkyard.system import HEADERS, SYSTEM, system
 from sparkyard.trees import Disk, parse_disk
 
-GIB = 2**30
 ENGINES = re.compile(
     r"vllm|sglang|tensorfold|flare|tensorrt|trtllm|ollama|llama[._-]?cpp|lmdeploy|text-generation", re.I
 )
@@ -88,10 +88,10 @@ def _disk(node: Node, least: int, folders: tuple[Kept, ...]) -> Step:
             if at.available < wanted:
                 return Verdict(
                     "blocked",
-                    f"{at.available / GIB:.1f} GiB of disk are free on {at.at}; expected {wanted / GIB:.1f} GiB",
+                    f"{gigabytes(at.available)} of disk are free on {at.at}; expected {gigabytes(wanted)}",
                     next_step="free some, or set `root` of the node to another disk",
                 )
-        free = f"{disk.available / GIB:.1f} GiB are free on {disk.at}"
+        free = f"{gigabytes(disk.available)} are free on {disk.at}"
         return Verdict("ok", free, details=left_beside(answers, folders))
 
     return _step(node, "disk", "enough disk", judge, asked, *(kept.asked for kept in folders))
@@ -186,17 +186,17 @@ def memory(answers: Answers, wanted: int, kit: Names = (), freeing: str = "") ->
     lanes = _running_lanes(answers, kit)
     free = facts.memory_available
     if lanes:
-        return Verdict("ok", f"{free / GIB:.1f} GiB are free beside lane {', '.join(lanes)}")
+        return Verdict("ok", f"{gigabytes(free)} are free beside lane {', '.join(lanes)}")
     if free < wanted and freeing:
-        words = f"{free / GIB:.1f} GiB are free of {wanted / GIB:.1f} GiB; asked again after job {freeing}"
+        words = f"{gigabytes(free)} are free of {gigabytes(wanted)}; asked again after job {freeing}"
         return Verdict("ok", words)
     if free < wanted:
         return Verdict(
             "blocked",
-            f"{free / GIB:.1f} GiB of memory are free; expected {wanted / GIB:.1f} GiB",
+            f"{gigabytes(free)} of memory are free; expected {gigabytes(wanted)}",
             next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head",
         )
-    return Verdict("ok", f"{free / GIB:.1f} GiB are free")
+    return Verdict("ok", f"{gigabytes(free)} are free")
 
 
 def no_other_engine(answers: Answers, *, gpu: bool, kit: Names = (), lane: str = "") -> Verdict:

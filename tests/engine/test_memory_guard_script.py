@@ -73,7 +73,7 @@ def test_words_with_too_little_are_killed_with_what_they_started(shell, tmp_path
     error = failure.value
     assert error.node == "spark-1"
     assert error.message.startswith("the build was killed by sparkyard before the node froze: ")
-    assert "the limit is 1073741824.00 GiB (limits.guard)" in error.message
+    assert "the limit is 1152921504.61 GB (limits.guard)" in error.message
     assert error.next_step.startswith("free memory on spark-1")
     until(lambda: mark not in command_lines())
 

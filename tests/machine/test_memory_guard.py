@@ -32,7 +32,7 @@ SLOW = (
     "follower_script=--boot-seconds 600",
 )
 OTHERS = ("someone-else", "other-lane")
-LIMIT = "0.28 GiB of memory were available, the limit is 0.47 GiB (limits.guard)"
+LIMIT = "0.30 GB of memory were available, the limit is 0.50 GB (limits.guard)"
 
 
 @pytest.fixture(scope="module")

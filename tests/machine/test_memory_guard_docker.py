@@ -24,7 +24,7 @@ IMAGE = "sparkyard-test:1"
 NEVER, ALWAYS = 1, 2**60
 """Limits in bytes: no machine has less, and none has as much."""
 OURS = ("--label", "sparkyard.lane=lab")
-KILLED = r"\(container {}\) was killed by sparkyard before the node froze: .* GiB of memory were available"
+KILLED = r"\(container {}\) was killed by sparkyard before the node froze: .* GB of memory were available"
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def test_a_build_beside_a_serving_lane_needs_room():
     given = {IMAGE: raw.NO_IMAGE, facts.CONTAINERS: busy}
     verdict = BUILD.judge(raw.answers(raw.HEAD, given, memory={"MemAvailable": 4 << 20}))
     assert (verdict.state, verdict.next_step) == ("blocked", "invoke stop --lane=X")
-    assert verdict.reason.startswith("the build needs the lane stopped: 4.0 GiB are free beside lane X")
+    assert verdict.reason.startswith("the build needs the lane stopped: 4.3 GB are free beside lane X")
     assert BUILD.judge(raw.answers(raw.HEAD, given)).state == "change"
 
 

@@ -37,7 +37,7 @@ def test_room_is_judged_in_bytes():
     verdict = gate(available=999_999)
     assert verdict.state == "blocked"
     assert verdict.reason == f"999999 bytes are free on {HOME}/rows; the job rows needs 1000000 bytes"
-    assert verdict.next_step == "free 1 bytes there (0.0 GiB)"
+    assert verdict.next_step == "free 1 bytes there (0.0 GB)"
     assert gate(available=1_000_000).state == "ok"
 
 
@@ -93,17 +93,17 @@ def test_two_rooms_on_one_filesystem_are_added():
 
 def test_memory_that_is_missing_is_told():
     lane = rendered(memory=120 * GIB)
-    assert "the job rows needs 120.0 GiB" in gate(lane).reason
+    assert "the job rows needs 128.8 GB" in gate(lane).reason
 
 
 @pytest.mark.parametrize(("memory", "state"), [(96 * GIB, "ok"), (98 * GIB, "blocked")])
 def test_beside_a_serving_lane_eight_gib_stay_free(memory, state):
-    lane = rendered(memory=memory)  # 104.9 GiB are free
+    lane = rendered(memory=memory)  # 112.6 GB are free
     verdict = gate(lane, found=(serving("X"),))
     assert verdict.state == state
     if state == "blocked":
         assert verdict.reason.startswith(
-            "the job rows needs the lane stopped: 104.9 GiB are free beside lane X"
+            "the job rows needs the lane stopped: 112.6 GB are free beside lane X"
         )
         assert verdict.next_step == "invoke stop --lane=X"
 

@@ -118,9 +118,9 @@ GIB = 1 << 30
 @pytest.mark.parametrize(
     ("used", "free", "says"),
     [
-        ("0", 30, "30.0 GiB of disk are free on /home; expected 60.0 GiB"),
+        ("0", 30, "32.2 GB of disk are free on /home; expected 64.4 GB"),
         ("0", 60, ""),
-        (str(40 * GIB), 19, "19.0 GiB of disk are free on /home; expected 20.0 GiB"),
+        (str(40 * GIB), 19, "20.4 GB of disk are free on /home; expected 21.5 GB"),
         (str(40 * GIB), 20, ""),
     ],
 )

@@ -141,7 +141,7 @@ def test_it_is_refused_beside_a_serving_lane_and_without_its_memory():
     verdict = judged(more=busy)
     assert (verdict.state, verdict.next_step) == ("blocked", "invoke stop --lane=X")
     verdict = judged(memory={"MemAvailable": 32 << 20})
-    assert verdict.reason == "32.0 GiB of memory are free; making the image needs 64.0 GiB"
+    assert verdict.reason == "34.4 GB of memory are free; making the image needs 68.7 GB"
 
 
 def test_a_worker_gets_it_when_a_label_differs():

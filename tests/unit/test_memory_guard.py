@@ -57,7 +57,7 @@ def test_what_was_killed_is_the_first_cause_and_says_how_much_was_there():
     text, next_step, details = diagnosis.report([blamed, killed], [])
     assert text == (
         "the rank on spark-2 (container lane-1) was killed by sparkyard before the node froze: "
-        "4.25 GiB of memory were available, the limit is 5.00 GiB (limits.guard)"
+        "4.56 GB of memory were available, the limit is 5.37 GB (limits.guard)"
     )
     assert re.match(r"free memory on spark-2 \(ps -eo .*then type the same line again$", next_step)
     assert "the rank on spark-1 (container lane-0) ended with exit code 1" in details
@@ -65,5 +65,5 @@ def test_what_was_killed_is_the_first_cause_and_says_how_much_was_there():
 
 def test_a_container_that_docker_did_not_kill_is_told_with_docker_s_words():
     said = memory_guard.not_killed(GIB, 2 * GIB, "Cannot connect to the Docker daemon")
-    assert said.startswith("could not be killed: Cannot connect to the Docker daemon; 1.00 GiB")
+    assert said.startswith("could not be killed: Cannot connect to the Docker daemon; 1.07 GB")
     assert "Docker gave no reason" in memory_guard.not_killed(GIB, 2 * GIB, "")

@@ -172,7 +172,7 @@ def test_too_little_memory():
     little = {"MemAvailable": 50 << 20}
     assert (
         blocked(step.judge(raw.answers(raw.HEAD, memory=little)))
-        == "50.0 GiB of memory are free; expected 100.0 GiB"
+        == "53.7 GB of memory are free; expected 107.4 GB"
     )
     assert step.judge(raw.answers(raw.HEAD, {facts.CONTAINERS: OURS}, memory=little)).state == "ok"
 
@@ -184,7 +184,7 @@ def test_too_little_disk():
     step = next(s for s in steps if s.id == "preflight:disk@spark-1")
     answer = (0, f"disk 1\nfs ab\navailable {10 << 30}\nat /home\n//done\n", "")
     reason = blocked(step.judge(raw.answers(raw.HEAD, {step.questions[1]: answer})))
-    assert reason == "10.0 GiB of disk are free on /home; expected 20.0 GiB"
+    assert reason == "10.7 GB of disk are free on /home; expected 21.5 GB"
 
 
 def test_another_engine_is_named():

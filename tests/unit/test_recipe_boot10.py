@@ -208,7 +208,7 @@ def test_memory_is_asked_for_after_the_caches_were_dropped_where_a_person_allows
     ]  # fmt: skip
     first, gate, rank = steps[0], steps[5], steps[9]
     assert judged(first, LITTLE).state == "ok"
-    assert "90.0 GiB are free of 100.0 GiB; asked again after job drop-caches" in judged(first, LITTLE).reason
+    assert "96.6 GB are free of 107.4 GB; asked again after job drop-caches" in judged(first, LITTLE).reason
     assert judged(gate, LITTLE).actions == (WaitMemory(100 * 1024**3, MEMORY_BACK),)
     assert judged(gate, ENOUGH).state == "ok"
     assert "job:drop-caches@spark-1" in gate.needs

@@ -86,7 +86,7 @@ def _fault(value: Any, expect: ExpectSpec) -> str:
     if expect.json_text:
         try:
             value = json.loads(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             return f"is {shortened(value)}; expected JSON text"
     for test in _TESTS:
         if fault := test(value, expect):

@@ -15,6 +15,8 @@ STATUS_PATH = "http_status"
 """The path by which a check may expect another HTTP status than a 2xx."""
 ANSWERS = 8
 """Replies of one check that are shown; the others are counted."""
+DEEPEST = 200
+"""Levels of objects and lists in a reply: no API has more, and Python reads and writes only some hundreds."""
 WORST_FIRST: tuple[Result, ...] = ("fail", "could not check", "not supported (published)", "pass")
 
 
@@ -31,6 +33,33 @@ class Reply:
     refused: bool = False
 
 
+def parsed(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError for what is none, or is nested more deeply than can be written again."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        value, deep = None, True
+    else:
+        deep = _deeper(value, DEEPEST)
+    if deep:
+        raise ValueError(f"JSON that is nested deeper than {DEEPEST} levels")
+    return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    level = [value]
+    for _ in range(levels):
+        parts = [
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        ]
+        level = [child for part in parts for child in part]
+        if not level:
+            return False
+    return True
+
+
 class Assembly:
     """A streamed reply, fed line by line (server-sent events), as one document."""
 
@@ -45,20 +74,23 @@ class Assembly:
         self._calls: dict[int, dict[str, Any]] = {}
 
     def feed(self, line: str, seconds: float) -> None:
-        """Take one line; ``seconds`` since the request was sent. Raises ValueError for data that is not JSON."""
+        """Take one line; ``seconds`` since the request was sent. Raises ValueError for data that is not JSON, or no chunk."""
         if not line.startswith("data:"):
             return
         data = line[5:].strip()
         if data == "[DONE]":
             self.done = True
             return
-        event = json.loads(data)
+        event = parsed(data)
         if not isinstance(event, dict):
             raise ValueError(f"a chunk that is no object: {data[:80]}")  # noqa: TRY004 - as any data that is not as promised
         self.error = event.get("error", self.error)
         self._usage = event.get("usage") or self._usage
-        for choice in event.get("choices") or ():
-            self._take(choice, seconds)
+        try:
+            for choice in event.get("choices") or ():
+                self._take(choice, seconds)
+        except (AttributeError, TypeError, ValueError):  # a text where an object belongs, and the like
+            raise ValueError(f"a chunk of another form: {data[:80]}") from None
 
     def _take(self, choice: Mapping[str, Any], seconds: float) -> None:
         self.chunks += 1
@@ -76,7 +108,8 @@ class Assembly:
 
     def _call(self, part: Mapping[str, Any]) -> None:
         call = self._calls.setdefault(
-            part.get("index", 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+            int(part.get("index") or 0),
+            {"id": "", "type": "function", "function": {"name": "", "arguments": ""}},
         )
         call["id"] = part.get("id") or call["id"]
         function = part.get("function") or {}
@@ -112,11 +145,21 @@ def generated(document: Any) -> bool:
     """Whether a whole (not streamed) reply holds at least one generated token."""
     if (completion_tokens(document) or 0) >= 1:
         return True
-    choices = document.get("choices") if isinstance(document, dict) else None
-    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    message = first.get("message") or {}
+    first = _choice(document)
+    message = _message(first)
     fields = ("content", "reasoning", "reasoning_content", "tool_calls")
     return bool(first.get("text") or any(message.get(name) for name in fields))
+
+
+def _choice(document: Any) -> Mapping[str, Any]:
+    """The first choice of a reply; empty where it has none of the usual form."""
+    choices = document.get("choices") if isinstance(document, dict) else None
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    message = choice.get("message")
+    return message if isinstance(message, dict) else {}
 
 
 def model_hint(asked: str, listed: Sequence[str]) -> str:
@@ -133,7 +176,8 @@ def model_hint(asked: str, listed: Sequence[str]) -> str:
 def listed_models(document: Any) -> tuple[str, ...]:
     """The ids in a reply of /v1/models; empty when it is none."""
     data = document.get("data") if isinstance(document, dict) else None
-    return tuple(str(entry["id"]) for entry in data or () if isinstance(entry, dict) and "id" in entry)
+    entries = data if isinstance(data, list) else ()
+    return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +227,8 @@ def hints(document: Any) -> tuple[str, ...]:
     """What is known about replies like this one."""
     if not isinstance(document, dict):
         return ()
-    choices = document.get("choices") or [{}]
-    flat = (
-        {**document, **choices[0], **(choices[0].get("message") or {})}
-        if isinstance(choices[0], dict)
-        else document
-    )
+    choice = _choice(document)
+    flat = {**document, **choice, **_message(choice)}
     thought = flat.get("reasoning") or flat.get("reasoning_content")
     if flat.get("finish_reason") == "length" and thought and not flat.get("content"):
         return (
@@ -202,7 +242,7 @@ def described(reply: Reply) -> str:
     if reply.unheard:
         return f"nothing usable after {reply.seconds:.1f} s: {reply.unheard}"
     tokens = completion_tokens(reply.document)
-    counted = f", {tokens} tokens" if tokens is not None else ""
+    counted = f", {tokens} token{'' if tokens == 1 else 's'}" if tokens is not None else ""
     return f"{reply.status} in {reply.seconds:.2f} s{counted}: {shortened(essence(reply))}"
 
 

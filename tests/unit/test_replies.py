@@ -12,7 +12,9 @@ from sparkyard.replies import (
     completion_tokens,
     described,
     generated,
+    hints,
     judge_reply,
+    listed_models,
     model_hint,
     together,
 )
@@ -44,6 +46,9 @@ def test_tokens_are_what_usage_says_and_never_the_chunks():  # T86
     assert document["chunks"] == 40
     assert completion_tokens(document) == 160
     assert "160 tokens" in described(Reply(200, document, 2.0))
+    assert described(Reply(200, {"usage": {"completion_tokens": 1}}, 2.0)).startswith(
+        "200 in 2.00 s, 1 token: "
+    )
 
 
 def test_without_usage_the_number_of_tokens_is_unknown():
@@ -179,3 +184,24 @@ def test_the_worst_of_several_counts():
         Judgement("pass", (), "c"),
     ]
     assert together(answers) == Judgement("could not check", ("x",), "a | b | c")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"choices": "abc"},
+        {"choices": ["x"]},
+        {"choices": {"a": 1}},
+        {"choices": [{"message": "hi"}]},
+        {"choices": [{"message": ["x"]}]},
+        {"data": 5},
+        {"usage": []},
+        [1],
+        5,
+    ],
+)
+def test_replies_of_another_form_are_read_without_a_fault(document: object) -> None:
+    reply = Reply(200, document, 1.0)
+    assert not generated(document)
+    assert (hints(document), listed_models(document)) == ((), ())
+    assert described(reply)

@@ -110,6 +110,7 @@ def _expected() -> Iterator[None]:
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing was left running") from None
     except EOFError:
+        sys.stderr.write("\n")  # the question's line is still open
         raise UsageError("the input ended before the question was answered") from None
     except OSError as error:
         raise SystemRefused.of(error) from error

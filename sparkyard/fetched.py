@@ -109,4 +109,5 @@ def _lock(line: Line, lane: Lane, new: dict[str, LockedFile]) -> None:
     keep(lane, Lock(files=new))
     line.learnt(lane)
     for name, file in new.items():
-        line.say(f"patch {name}: locked, pristine {file.pristine}, patched {file.patched}")
+        edited = f"pristine {file.pristine}, patched {file.patched}"
+        line.say(f"patch {name}: locked, {file.pristine if file.pristine == file.patched else edited}")

@@ -89,7 +89,9 @@ def logs(line: Line, node: str, follow: bool, lines: str) -> None:
             line.view.mask(line.lane_named(lane).secrets())
     errors = [error for error in found.values() if isinstance(error, SparkyardError)]
     if wanted:
-        with ThreadPoolExecutor(len(wanted)) as pool:
+        with ThreadPoolExecutor(
+            len(wanted) if follow else 1
+        ) as pool:  # one after the other: no rank's lines among another's
             jobs = [pool.submit(_logs, line, *one, follow, lines) for one in wanted]
         errors += [error for job in jobs if isinstance(error := job.exception(), SparkyardError)]
     for error in errors:

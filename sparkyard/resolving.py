@@ -40,6 +40,7 @@ class Resolver:
     ) -> None:
         self.lane, self.around, self.say = lane, around, say
         self.wait = wait or waiting(around.stop)
+        self._commits: dict[tuple[str, str], LockedGit] = {}
 
     def lock(self, keys: Collection[str]) -> Lock:
         """What is behind each of these dotted keys. Raises StepFailed, each cause in its own words."""
@@ -82,6 +83,13 @@ class Resolver:
         return fill(node.root, ask(self.around, node.name, (folder_question(node.root),)).discovered)
 
     def git(self, key: str, spec: GitSpec) -> LockedGit:
+        """The commit of a pin. Pins that are the same (a lane's many files of one repository) are looked for once."""
+        asked = (spec.url, spec.commit)
+        if asked not in self._commits:
+            self._commits[asked] = self._git(key, spec)
+        return self._commits[asked]
+
+    def _git(self, key: str, spec: GitSpec) -> LockedGit:
         """The one commit that begins as the pin does, among all refs and in the full clone."""
         from sparkyard.actions_image import GitFetch  # noqa: PLC0415
         from sparkyard.executors import git  # noqa: PLC0415

@@ -212,10 +212,9 @@ def shows_actions(event: Event, verbose: int) -> bool:
 
 
 def output(event: Event) -> list[Line]:
-    """A line that a node wrote, with the node in front when it stands alone (``invoke logs``)."""
+    """A line that a node wrote; alone (``invoke logs``) behind its node, and its service where the message has that."""
     text = str(event.data["line"])
-    return (
-        indented([text], "dim")
-        if event.step
-        else [((f"{event.node} | " if event.node else "", "dim"), (clean(text), ""))]
-    )
+    if event.step:
+        return indented([text], "dim")
+    told = event.message.removesuffix(text) if event.message.endswith(f" | {text}") else ""
+    return [((clean(told) or (f"{event.node} | " if event.node else ""), "dim"), (clean(text), ""))]

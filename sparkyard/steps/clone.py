@@ -39,15 +39,13 @@ def clone_steps(lane: Lane, rendered: RenderedLane, needs: Sequence[str] = ()) -
         here, changed = checked_out(answers, rendered), answer.out.splitlines()[1:]
         if here == kit.commit and not changed:
             return Verdict("ok", f"{kit.url} is at {kit.commit}")
-        reason = (
-            f"{len(changed)} files were changed" if here == kit.commit else f"is at {here or 'nothing yet'}"
-        )
+        reason = _standing(here, changed, kit.commit)
         root, folder = (fill(text, answers.discovered) for text in (head.root, kit.folder))
         bare = git_words.bare_folder(root, kit.url)
         fetch = GitFetch(kit.source, kit.commit, bare, kit.url)
         words = ("sh", "-c", CHECK_OUT, "sparkyard-clone", folder, bare, kit.commit)
         out = Run(f"check out {kit.commit}", Command(words, env=git_words.NO_QUESTIONS, timeout=120))
-        return Verdict("change", f"the kit's clone {reason}; expected {kit.commit}", (fetch, out))
+        return Verdict("change", f"the kit's clone {reason}", (fetch, out))
 
     step = Step(
         "file", "clone", head.name, f"lane {lane.name}: the kit's repository", judge, (asked,), tuple(needs)
@@ -80,3 +78,11 @@ def _ssh_step(head: Node, worker: Node, target: str) -> Step:
 
     title = f"preflight: the kit's own ssh reaches {worker.name}"
     return Step("preflight", f"ssh-{worker.name}", head.name, title, judge, (asked,))
+
+
+def _standing(here: str, changed: Sequence[str], commit: str) -> str:
+    if not here:
+        return f"is not there yet: {commit} is to come"
+    if here != commit:
+        return f"is at {here}; expected {commit}"
+    return f"is at {commit}, and {len(changed)} of its files {'was' if len(changed) == 1 else 'were'} changed"

@@ -103,6 +103,21 @@ def test_the_beginning_of_a_commit_becomes_the_whole(project, engine):
     assert resolved(with_engine(project, first[:12])) == LockedGit(URL, first[:12], first)
 
 
+def test_one_commit_for_many_files_is_looked_for_once(project, engine):
+    """boot10 has eight texts of one repository at one commit, and said so eight times."""
+    whole = engine.commit("a.py", "one")
+    spec = GitSpec(url=URL, commit=whole[:9], source=Source(kind="chosen", why="test"))
+    told: list[str] = []
+    around = project.surroundings()
+    try:
+        resolver = Resolver(project.lane, around, told.append)
+        found = [resolver.git(f"patches.{name}.git", spec) for name in ("one", "two")]
+    finally:
+        around.close()
+    assert found == [LockedGit(URL, whole[:9], whole)] * 2
+    assert told == [f"{URL}: looking for commit {whole[:9]}"]
+
+
 def test_a_commit_on_a_ref_that_is_no_branch_is_found(project, engine):
     engine.commit("a.py", "one")
     aside = engine.commit("a.py", "aside")

@@ -178,6 +178,7 @@ def test_output_of_a_step_needs_vv_and_output_of_no_step_is_always_shown():
     assert "compiling" in stream.getvalue()
     assert human([Event("step-output", node="n", data=line)]) == "n | compiling\n"
     assert human([Event("finding", "n | compiling", "n", data=line)]) == "n | compiling\n"
+    assert human([Event("finding", "n agent | compiling", "n", data=line)]) == "n agent | compiling\n"
 
 
 def test_plain_progress_every_ten_seconds_and_at_the_end():

@@ -219,8 +219,9 @@ def test_the_clone_is_brought_to_its_commit():
     assert step.judge(asked(HEAD)).state == "ok"
     missing = step.judge(asked(HEAD, clone_=NO_CLONE))
     assert [type(action) for action in missing.actions] == [GitFetch, Run]
+    assert missing.reason == f"the kit's clone is not there yet: {KIT.commit} is to come"
     changed = step.judge(asked(HEAD, clone_=(0, f"{KIT.commit}\n M start.sh\n", "")))
-    assert "1 files were changed" in changed.reason
+    assert "and 1 of its files was changed" in changed.reason
     assert step.judge(asked(HEAD, clone_=(127, "", ""))).next_step == "sudo apt install git"
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from sparkyard import cli
+from sparkyard.errors import UsageError
+
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = "--inventory=lab"
 ASCII: Any = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -135,3 +138,10 @@ def test_every_text_is_read_as_utf8_whatever_the_locale():
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_end_of_the_input_is_told_on_a_line_of_its_own(capsys):
+    """The line of a question is still open then."""
+    with pytest.raises(UsageError, match="the input ended"), cli._expected():
+        raise EOFError
+    assert capsys.readouterr().err == "\n"

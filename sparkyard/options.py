@@ -19,7 +19,7 @@ HELP = {
     "inventory": "=FOLDER: with hosts.yml, or a name below inventory/; default: my",
     "recipes": "=FOLDER: further recipes; may be repeated",
     "limit": "=WHO: only these nodes: names, globs, groups, !not, with commas",
-    "only": "=PARTS: of preflight,checkpoint,image,file,service,verify",
+    "only": "=PARTS: of preflight,checkpoint,image,file,patch,job,service,verify",
     "set": "=KEY=VALUE: a setting for this line, over all files; may be repeated",
     "check": "ask and show what would be done; change nothing",
     "diff": "show what changes in files",

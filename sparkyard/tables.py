@@ -56,11 +56,11 @@ def finding(table: str, row: Row, message: str = "") -> Event:
 
 
 def cell(value: Any) -> str:
-    """A value as the text of one cell: empty for None, lists with commas, yes and no for booleans."""
+    """A value as the text of one cell: empty for None, lists with commas, booleans as an inventory and `--set` take them."""
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "true" if value else "false"
     if isinstance(value, list | tuple):
         return ", ".join(cell(item) for item in value)
     return CONTROL.sub(" ", str(value))

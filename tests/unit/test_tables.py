@@ -71,7 +71,7 @@ def test_no_character_is_lost_and_no_line_is_too_wide(rows, width):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, ""), (True, "yes"), (False, "no"), (0, "0"), (["a", 1], "a, 1"), ("a\x1b[2J\nb", "a [2J b")],
+    [(None, ""), (True, "true"), (False, "false"), (0, "0"), (["a", 1], "a, 1"), ("a\x1b[2J\nb", "a [2J b")],
 )
 def test_cells(value, text):
     assert cell(value) == text

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from sparkyard.options import HELP
+from sparkyard.selection import NOUNS
+
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 80
 
@@ -57,3 +60,7 @@ def test_the_first_line_of_a_verb_is_whole(verb):
     assert first.endswith(".")
     assert len(first) <= WIDTH - 2
     assert not more or more[0] == ""
+
+
+def test_the_help_of_only_names_every_part():
+    assert HELP["only"] == f"=PARTS: of {','.join(NOUNS)}"

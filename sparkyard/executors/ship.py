@@ -97,7 +97,7 @@ def _first_try(shipping: Shipping, visit: Visit, parcel: Parcel) -> str:
     try:
         _send(shipping, visit, parcel)
     except StepFailed as failure:
-        if parcel.trim is None or isinstance(failure, DiskFull):  # everything would fail alike
+        if parcel.whole or isinstance(failure, DiskFull):  # everything would fail alike
             raise
         fault = "; ".join((failure.message, *failure.details[-1:]))
         shipping.world.say(f"without the layers that are there: {fault}; everything is sent once more")
@@ -144,6 +144,12 @@ def _tell(shipping: Shipping, parcel: Parcel, before: str) -> None:
 
 def _judge(action: ShipImage, node: str, parcel: Parcel) -> None:
     """Look at all parts. Raises for the one that failed first: the others only saw their pipes break."""
+    if parcel.unbegun:
+        raise StepFailed(
+            f"the image could not be sent: a program cannot be started here: {parcel.unbegun}",
+            node=node,
+            next_step="invoke build, once it can",
+        )
     assert parcel.load is not None
     if parcel.load.status == 255:
         raise _ssh_failed(action, node, parcel.load.said)

@@ -127,7 +127,8 @@ def wide(pipe: int) -> None:
 class Parcel:
     """One worker's part of a shipment. ``status`` and ``said`` of its processes hold once ``done`` is set.
 
-    ``held`` is how many of the image's first layers the worker has; ``sent`` and ``left_out`` are bytes, ``layers_left_out`` layers.
+    ``held`` is how many of the image's first layers the worker has; ``sent`` and ``left_out`` are bytes, ``layers_left_out`` layers;
+    ``whole`` says that nothing is to be left out, ``unbegun`` why a program could not be started at all.
     """
 
     def __init__(self, words: tuple[str, ...], on_bytes: Callable[[int], None], held: int = 0) -> None:
@@ -139,6 +140,8 @@ class Parcel:
         self.layers_left_out = 0
         self.done = threading.Event()
         self.cancelled = False
+        self.whole = True
+        self.unbegun = ""
         self.save: Child | None = None
         self.trim: Child | None = None
         self.load: Child | None = None
@@ -225,6 +228,10 @@ def ship(parcels: list[Parcel], cargo: Cargo, cancelled: threading.Event) -> Non
         for child in children:
             child.kill()
         pump.join()  # it reads and writes pipes whose other ends are gone now
+    except OSError as error:  # a program that is missing or may not be run
+        stopped = False
+        for parcel in parcels:
+            parcel.unbegun = str(error)
     finally:
         for child in children:
             child.kill()
@@ -240,6 +247,8 @@ def _sources(parcels: list[Parcel], cargo: Cargo, children: list[Child]) -> tupl
     Of a chain only its first layers count, so the worker that has the fewest lacks all that any other lacks: one filter serves them all.
     """
     held = min(parcel.held for parcel in parcels)
+    for parcel in parcels:
+        parcel.whole = not held
     if held:
         sources = _trimmed(parcels, cargo, held, children)
     else:
@@ -260,15 +269,27 @@ def _trimmed(parcels: list[Parcel], cargo: Cargo, held: int, children: list[Chil
     out, into = os.pipe()
     try:
         wide(into)
-        os.write(into, trim_head(cargo.layers, held))  # two lists of 127 layers at most: the pipe holds them
+        trim = Child(cargo.trim, stdin=out, on_line=on_line)
+        children.append(
+            trim
+        )  # it reads before it is written to: a busy person's pipes may hold one page only
+        os.close(out)
+        out = -1
+        with contextlib.suppress(BrokenPipeError):  # it fell over: its status says so
+            _give(into, trim_head(cargo.layers, held))
         save = Child(cargo.save, stdout=into)
         children.append(save)
-        trim = Child(cargo.trim, stdin=out, on_line=on_line)
-        children.append(trim)
     finally:
-        os.close(out)
+        if out >= 0:
+            os.close(out)
         os.close(into)
     return save, trim
+
+
+def _give(pipe: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(pipe, view) :]
 
 
 def _pump(sources: tuple[Child, ...], parcels: list[Parcel]) -> None:

@@ -1,5 +1,6 @@
 """The pipeline that ships images, with plain programs in place of docker: who fails, who is cut off, what is left."""
 
+import fcntl
 import os
 import select
 import subprocess
@@ -14,6 +15,7 @@ from sparkyard.executors.shipment import Cargo, Gathering, Parcel, Visit, ship
 BYTES = 3_000_000
 SOURCE = ("head", "-c", str(BYTES), "/dev/zero")
 ENDLESS = ("cat", "/dev/zero")
+SINK = ("sh", "-c", "exec cat > /dev/null")
 
 
 def parcel(*words, on_bytes=lambda _: None):
@@ -191,12 +193,44 @@ def test_a_filter_that_fails_ends_its_source_and_is_told_apart(tmp_path):
     assert one.trim.said == ("cannot be read",)
 
 
-def test_a_filter_that_is_missing_leaves_nothing_running(tmp_path):
+def test_a_program_that_cannot_be_started_is_told_to_all_and_leaves_nothing_running(tmp_path):
+    missing = (str(tmp_path / "no-such-program"),)
+    (tmp_path / "refused").write_text("")
+    refused = (str(tmp_path / "refused"),)
+    for source, words, last in (
+        (ENDLESS, missing, SINK),
+        (ENDLESS, refused, SINK),
+        (missing, FILTER, SINK),
+        (ENDLESS, FILTER, missing),
+    ):
+        parcels = [Parcel(SINK, lambda _: None, held=1), Parcel(last, lambda _: None, held=1)]
+        trimmed(parcels, source, words)
+        assert all(one.done.is_set() and not one.cancelled and not one.whole for one in parcels)
+        assert all("No such file" in one.unbegun or "Permission denied" in one.unbegun for one in parcels)
+        begun = [part for one in parcels for part in (one.save, one.trim, one.load) if part]
+        assert all(gone(part.process.pid) for part in begun)
+
+
+def test_a_filter_that_falls_over_before_it_reads_is_told_apart(tmp_path):
     one = keeping(tmp_path / "f")
     one.held = 1
-    with pytest.raises(FileNotFoundError):
-        trimmed([one], ENDLESS, (str(tmp_path / "no-such-program"),))
-    assert one.done.is_set()
+    ((_, trim, _),) = trimmed([one], ENDLESS, ("sh", "-c", "exec <&-; echo cannot be read >&2; exit 1"))
+    assert trim == 1
+    assert one.trim is not None
+    assert one.trim.said == ("cannot be read",)
+
+
+def test_a_head_of_the_archive_that_no_pipe_holds_is_given_all_the_same(tmp_path, monkeypatch):
+    """A person who has many pipes open gets small ones."""
+
+    def narrow(pipe):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+
+    monkeypatch.setattr("sparkyard.executors.shipment.wide", narrow)
+    layers = tuple(f"sha256:{n:064}" for n in range(127))
+    one = Parcel(("sh", "-c", 'exec cat > "$0"', str(tmp_path / "f")), lambda _: None, held=127)
+    ship([one], Cargo(("echo", "archive"), FILTER, layers), threading.Event())
+    assert (tmp_path / "f").read_bytes() == b"archive\n"
 
 
 def test_cancelling_ends_the_filter_too():

@@ -54,7 +54,7 @@ def _tell(line: Line, lane: Lane, job: RenderedJob, one: RenderedBringing) -> No
     line.say(
         f"the build is done; a start still needs {one.setting}: {lane.recipe.settings[one.setting].about}",
         details=[*_files(line, lane, one), *_log(line, lane, job, one)],
-        next=f"write it into {line.folder}: lanes: {{{lane.name}: {{{one.setting}: …}}}}, then type: invoke start --lane={lane.name}",
+        next=f"write it into {line.folder}/hosts.yml: lanes: {{{lane.name}: {{{one.setting}: …}}}}, then type: invoke start --lane={lane.name}",
     )
 
 

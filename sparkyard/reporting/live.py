@@ -67,7 +67,7 @@ class LiveArea:
 
     def _words(self, meter: Meter) -> str:
         """No row is wider than the terminal: that would cost every column some of its letters."""
-        return cut(meter.words(), self._progress.console.width - self._title - BAR - 4)
+        return fitting(meter.words(), self._progress.console.width - self._title - BAR - 4)
 
     def close(self) -> None:
         self._remove(list(self._rows))
@@ -85,6 +85,13 @@ class LiveArea:
             self._progress.remove_task(self._rows.pop(key))
         if not self._rows:
             self._progress.stop()
+
+
+def fitting(words: str, room: int) -> str:
+    """The words in so many columns: without the rate where they are longer, so that the time left stays."""
+    parts = words.split(", ")
+    shorter = f"{parts[0]}, {parts[-1]}" if len(parts) > 2 else words
+    return words if len(words) <= room else cut(shorter, room)
 
 
 def cut(text: str, room: int) -> str:

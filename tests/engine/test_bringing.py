@@ -75,7 +75,9 @@ def test_files_and_lines_are_named_and_what_is_in_them_is_not(home: Path) -> Non
         "  old (16 bytes, 1970-01-01 00:00 UTC)",
         f"line 2 of the log of job rows: {log}",
     ]
-    assert data["next"].startswith(f"write it into /inventory/my: lanes: {{{LANE.name}: {{key: …}}}}")
+    assert data["next"].startswith(
+        f"write it into /inventory/my/hosts.yml: lanes: {{{LANE.name}: {{key: …}}}}"
+    )
     assert SECRET not in message + repr(data)
 
 

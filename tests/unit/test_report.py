@@ -22,6 +22,7 @@ from sparkyard.reporting import amounts
 from sparkyard.reporting.console import RichPaper
 from sparkyard.reporting.human import HumanView
 from sparkyard.reporting.lines import clean
+from sparkyard.reporting.live import fitting
 from sparkyard.reporting.plain import PlainPaper, is_plain
 from tests.unit import happenings
 
@@ -247,6 +248,20 @@ def test_rows_of_the_live_area_are_cut_at_their_own_ends_alone(width):
     assert width < 80 or last.endswith(" left"), last
     step = next(row for row in rows if "spark-1 che" in row)
     assert re.search(r"… ━+ +\d:\d\d:\d\d$", step.rstrip()), step
+
+
+@pytest.mark.parametrize(
+    ("room", "words"),
+    [
+        (61, "200 MB of at most 476 GB, 199 MB/s, at most 39 min 51 s left"),
+        (50, "200 MB of at most 476 GB, at most 39 min 51 s left"),
+        (41, "200 MB of at most 476 GB, at most 39 min…"),
+        (10, "200 MB of…"),
+    ],
+)
+def test_a_narrow_row_leaves_out_the_rate_before_the_time(room, words):
+    assert fitting("200 MB of at most 476 GB, 199 MB/s, at most 39 min 51 s left", room) == words
+    assert fitting("200 MB", room) == "200 MB"
 
 
 def test_a_row_never_outlives_its_step():

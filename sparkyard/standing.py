@@ -79,7 +79,8 @@ def row(rank: RankState, *, named: bool = False) -> Event:
         "of": rank.service if named else "",
         "headings": {"told": "drift", "of": "service", "since": "since (UTC)"},
     }
-    return finding("status", told)
+    whole = finding("status", told | {"told": found or "none"})
+    return finding("status", told, whole.message)  # nothing stands below a line of --json
 
 
 def below(rank: RankState, *, named: bool = False) -> tuple[Event, ...]:

@@ -51,6 +51,7 @@ def test_what_differs_is_readable_at_80_columns():
 
 def test_a_machine_finds_all_of_it_in_the_row():
     assert row(OTHER).data["drift"] == ["/a/file is missing", "other image"]
+    assert row(OTHER).message.endswith(" /a/file is missing, other image")
     assert (row(SERVES).data["drift"], row(SERVES).data["as_wanted"]) == ("none", True)
 
 

@@ -5,9 +5,9 @@ limit=$1
 container=$2
 shift 2
 
-# By its id, so that nothing else is hit which gets its name later.
+# By its id, so that nothing else is hit which gets its name later. Where Docker does not tell it, nothing is run: it would be unwatched.
 if [ -n "$container" ]; then
-  id=$(docker container inspect --format '{{if index .Config.Labels "sparkyard.lane"}}{{.Id}}{{end}}' "$container" 2>/dev/null)
+  id=$(docker container inspect --format '{{if index .Config.Labels "sparkyard.lane"}}{{.Id}}{{end}}' "$container") || exit
   [ -n "$id" ] || exec "$@"
 fi
 
@@ -22,7 +22,11 @@ look() {
 
 end() {
   [ -n "$container" ] || kill -KILL 0 # the guard around us is in another group and hands the status on
-  if said=$(docker kill --signal KILL "$id" 2>&1); then exit; fi
+  said=$(timeout --foreground --kill-after=2 20 docker kill --signal KILL "$id" 2>&1)
+  case $? in
+  0) exit ;;
+  124 | 137) said='Docker did not answer within 20 s' ;;
+  esac
   case $said in
   *'is not running'* | *'o such container'*) exit ;;
   esac

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ DOCKER = """#!/bin/sh
 echo "$*" >>"$DOCKER_SAID"
 case $1 in
   container) cat "$DOCKER_SAID.id" ;;
-  kill) cat "$DOCKER_SAID.refusal" >&2 2>/dev/null && exit 1; : >"$DOCKER_SAID.killed" ;;
+  kill) [ ! -e "$DOCKER_SAID.deaf" ] || exec sleep 600
+    cat "$DOCKER_SAID.refusal" >&2 2>/dev/null && exit 1; : >"$DOCKER_SAID.killed" ;;
   wait) until [ -e "$DOCKER_SAID.killed" ]; do sleep 0.05; done; echo 137 ;;
 esac
 """
@@ -114,6 +116,30 @@ def test_a_container_that_is_not_ours_is_only_waited_for(shell, docker):
     docker.with_name("said.killed").touch()
     shell.run(watched(Command.of("docker", "wait", "lane-0"), ALWAYS, "lane-0"))
     assert docker.read_text().splitlines()[1:] == ["wait lane-0"]
+
+
+def test_nothing_is_waited_for_unwatched_where_docker_does_not_say_which_container_it_is(shell, docker):
+    docker.with_name("said.id").unlink()
+    done = shell.run(watched(Command.of("docker", "wait", "lane-0"), ALWAYS, "lane-0"))
+    assert done.status != 0
+    assert b"said.id" in done.err  # what Docker said
+    assert "wait lane-0" not in docker.read_text()
+
+
+def test_a_docker_that_does_not_answer_is_told_and_asked_again(shell, docker):
+    docker.with_name("said.deaf").touch()
+    heard: list[str] = []
+
+    def hear(line):
+        heard.append(line)
+        if [told_kept(each) for each in heard].count("Docker did not answer within 20 s") == 2:
+            docker.with_name("said.deaf").unlink(missing_ok=True)
+
+    command = watched(Command.of("docker", "wait", "lane-0"), ALWAYS, "lane-0")
+    words = tuple(word.replace("--kill-after=2 20", "--kill-after=2 0.2") for word in command.words)
+    assert words != command.words
+    done = shell.run(replace(command, words=words), on_line=hear)
+    assert done.out == b"137\n"
 
 
 def test_a_container_that_docker_does_not_kill_is_tried_again_and_told(shell, docker):

@@ -24,7 +24,7 @@ FILES = LINES = 12
 
 def still_to_set(rendered: RenderedLane) -> str:
     """What to type for a lane that cannot start before a job of its build has brought forth a setting; empty when there is none."""
-    names = [one.setting for job in rendered.jobs for one in job.brings]
+    names = dict.fromkeys(one.setting for job in rendered.jobs for one in job.brings)
     if not names:
         return ""
     said = " and ".join(names)
@@ -81,8 +81,15 @@ def _files(line: Line, lane: Lane, one: RenderedBringing) -> list[str]:
 
 
 def _named(seen: Seen) -> str:
-    when = datetime.fromtimestamp(seen.mtime_ns // 10**9, UTC)
-    return f"{seen.path} ({seen.size} bytes, {when:%Y-%m-%d %H:%M} UTC)"
+    return f"{seen.path} ({seen.size} bytes, {_when(seen.mtime_ns // 10**9)})"
+
+
+def _when(seconds: int) -> str:
+    """A file's time; filesystems keep ones that no calendar has."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s after 1970"
 
 
 def _log(line: Line, lane: Lane, job: RenderedJob, one: RenderedBringing) -> list[str]:

@@ -155,7 +155,7 @@ class JobRendering:
 
     def output(self, key: str, output: OutputSpec, part: _Part) -> RenderedOutput:
         """One file on one rank; one that the job could not write is a fault."""
-        node, path = part.rank.node.name, self.ranks.path(f"{key}.path", output.path, part.rank)
+        node, path = part.rank.node.name, self.ranks.place(f"{key}.path", output.path, part.rank)
         writable = [mount.source for mount in part.service.mounts if not mount.read_only]
         if path and not any(_within(path, source) for source in writable):
             message = f"{path} is below no mount that the job may write to (read_only: false)"
@@ -169,14 +169,14 @@ class JobRendering:
         found: list[RenderedRoom] = []
         for n, room in enumerate(spec.room):
             for part in self.on(parts, room.nodes):
-                path = self.ranks.path(f"{key}.room.{n}.path", room.path, part.rank)
+                path = self.ranks.place(f"{key}.room.{n}.path", room.path, part.rank)
                 size = self.size(f"{key}.room.{n}.bytes", room.bytes, part)
                 found.append(RenderedRoom(part.rank.node.name, path, size))
         return found
 
     def size(self, key: str, source: str | None, part: _Part) -> int | None:
         """A number of bytes; None where there is none, where the lock must tell it first, and after a fault."""
-        text = "" if source is None else self.templates.text(key, source, part.rank.scope).strip()
+        text = "" if source is None else self.templates.demanded(key, source, part.rank.scope).strip()
         if not text or UNLOCKED in text:
             return None
         if text.isascii() and text.isdecimal():
@@ -196,7 +196,7 @@ class JobRendering:
         return tuple(
             RenderedBringing(
                 one.setting,
-                self.ranks.path(f"{key}.brings.{n}.folder", one.folder, part.rank),
+                self.ranks.place(f"{key}.brings.{n}.folder", one.folder, part.rank),
                 part.service.container,
                 one.log,
             )

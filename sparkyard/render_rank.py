@@ -116,6 +116,18 @@ class RankRendering:
             self.templates.fault(key, message, rank.node.name)
         return path
 
+    def place(self, key: str, source: str, rank: Rank) -> str:
+        """A path that is asked of a node: there must be one, and it must be one line; empty after a fault."""
+        path = self.templates.demanded(key, source, rank.scope)
+        if not path.strip():
+            return ""
+        for message in docker_words.path_faults(path, "path"):
+            self.templates.fault(key, message, rank.node.name)
+        if not path.isprintable():
+            message = f"path {path!r} holds a line break or another character that cannot be shown"
+            self.templates.fault(key, message, rank.node.name)
+        return path
+
     def file(self, name: str, spec: FileSpec, path: str, rank: Rank) -> RenderedFile:
         key = f"files.{name}"
         if spec.template is not None:

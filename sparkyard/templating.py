@@ -251,6 +251,13 @@ class Templates:
         self.fault(key, _empty(source, scope), scope.path)
         return ""
 
+    def demanded(self, key: str, source: str, scope: Scope) -> str:
+        """The rendered text; that it is empty is a fault, whatever the reason. Empty after a fault."""
+        text = self._text(key, source, scope)
+        if text is not None and not text.strip():
+            self.fault(key, "is empty; leave the entry out where there is none", scope.path)
+        return text or ""
+
     def file(self, key: str, name: str, scope: Scope) -> str:
         """The rendered text of a template file; empty after a fault."""
         return str(self._guarded(key, scope, lambda: self.environment.get_template(name).render(scope)) or "")

@@ -40,11 +40,13 @@ written_files() {
 
 # ask_written BEGUN PLACE…: when a job was begun (the time of its record), filesystem and device of each place, and what was written below them
 # since: by device, the bytes that it takes there and the bytes of content. A file counts once, however many names it has, and holes do not.
+# A record from the future, of a clock that was put back since, tells nothing.
 ask_written() {
     written_begun=$1
     shift
     written_since=none
     [ ! -f "$written_begun" ] || written_since=$(stat --format %.9Y -- "$written_begun") || return
+    [ "$written_since" = none ] || [ "${written_since%.*}" -le "$(date +%s)" ] || written_since=none
     printf 'written 1\nsince %s\n' "$written_since"
     for written_place do
         written_at=$(tree_existing "$written_place")

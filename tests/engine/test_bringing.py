@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from sparkyard.bringing import tell_what_jobs_brought
+from sparkyard.bringing import _when, tell_what_jobs_brought
 from sparkyard.events import Event
 from sparkyard.line import Line
 from sparkyard.render import render_lane
@@ -79,6 +79,12 @@ def test_files_and_lines_are_named_and_what_is_in_them_is_not(home: Path) -> Non
         f"write it into /inventory/my/hosts.yml: lanes: {{{LANE.name}: {{key: …}}}}"
     )
     assert SECRET not in message + repr(data)
+
+
+def test_a_time_that_no_calendar_has_is_told_as_it_is() -> None:
+    assert _when(8_589_934_591) == "2242-03-16 12:56 UTC"
+    assert _when(2**62) == f"{2**62} s after 1970"
+    assert _when(-(2**62)) == f"{-(2**62)} s after 1970"
 
 
 def test_nothing_there_is_said_too(home: Path) -> None:

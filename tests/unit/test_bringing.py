@@ -44,6 +44,12 @@ def test_a_refused_start_names_the_line_that_goes_without_it():
     assert still_to_set(rendered(default="known")) == ""
 
 
+def test_a_setting_that_is_looked_for_in_two_places_is_named_once():
+    data = sample.recipe_data() | {"jobs": {"rows": rows(brings=[BRINGS, BRINGS])}}
+    data["settings"] = data["settings"] | {"key": KEY}
+    assert "needs no key, and" in still_to_set(render_lane(sample.lane(data=data), {}))
+
+
 @pytest.mark.parametrize(
     ("job", "brings", "words"),
     [

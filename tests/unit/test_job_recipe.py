@@ -48,6 +48,34 @@ def refused(**changes: Any) -> str:
     return "\n".join(map(str, caught.value.faults))
 
 
+@pytest.mark.parametrize("text", ["", " ", "{{ '' }}", "{% if rank > 9 %}/x{% endif %}"])
+@pytest.mark.parametrize(
+    ("part", "key"),
+    [
+        ("room", "path"),
+        ("room", "bytes"),
+        ("makes", "path"),
+        ("makes", "bytes"),
+        ("makes", "at_least"),
+        ("brings", "folder"),
+    ],
+)
+def test_what_is_empty_is_told(part: str, key: str, text: str):
+    sound = (
+        {"path": "{{ root }}/rows/x", "bytes": "1"} if part != "brings" else {"setting": "key", "log": "k"}
+    )
+    data = sample.recipe_data()
+    about = {"default": "", "about": "x", "source": {"kind": "chosen", "why": "test"}}
+    data["settings"] = data["settings"] | {"key": about}
+    assert f"jobs.rows.{part}.0.{key}: is empty" in refused(data=data, **{part: [sound | {key: text}]})
+
+
+@pytest.mark.parametrize(("part", "key"), [("room", "path"), ("makes", "path")])
+def test_a_path_is_one_line(part: str, key: str):
+    entry = {"bytes": "1", key: "{{ root }}/rows/a\nb"}
+    assert "holds a line break or another character that cannot be shown" in refused(**{part: [entry]})
+
+
 # --- when a recipe is read --------------------------------------------------------------------------------------------
 
 

@@ -88,6 +88,13 @@ def test_a_job_that_was_not_begun_has_written_nothing(tmp_path: Path) -> None:
     assert written(tmp_path / "begun.json", tmp_path / "out") == Written(None, {}, 0, closed=False)
 
 
+def test_a_record_from_the_future_tells_nothing(tmp_path: Path) -> None:
+    """Of a clock that was put back since: nothing would ever be younger."""
+    begun = put(tmp_path / "begun.json", 10, 32_503_680_000)  # the year 3000
+    put(tmp_path / "out" / "rows", 4096)
+    assert written(begun, tmp_path / "out") == Written(None, {}, 0, closed=False)
+
+
 def answered(text: str, status: int = 0) -> Written:
     asked = written_question("/begun", ("/out",))
     return written_fact(raw.answers(raw.HEAD, {asked: (status, text, "told")}), asked)

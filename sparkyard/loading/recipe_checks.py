@@ -237,7 +237,9 @@ def _limits(recipe: Recipe, say: Say) -> None:
 def _guard(recipe: Recipe, say: Say) -> None:
     """A guard at or above what a start asks for would kill each start at once; what has no label is never killed."""
     guard, memory = recipe.limits.guard, recipe.limits.memory
-    if guard and memory and guard >= memory:
+    if guard and not memory:
+        say("limits.guard", f"limits.memory is not given: a start must ask for more than {guard} bytes")
+    elif guard and guard >= memory:
         say("limits.guard", f"{guard} is not less than limits.memory ({memory})")
     if guard and recipe.scripts is not None:
         say(

@@ -13,6 +13,7 @@ from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps import source
 from sparkyard.steps.image_found import difference
 from sparkyard.steps.made import made_steps
+from sparkyard.steps.memory import guarded
 from sparkyard.system import SYSTEM, system
 
 BESIDE = 8 << 30
@@ -74,11 +75,11 @@ def _no_base(wanted: RenderedImage, answers: Answers) -> Verdict | None:
 
 
 def _no_room(wanted: RenderedImage, answers: Answers) -> Verdict | None:
-    """Blocked when a build beside a serving lane would leave it too little memory."""
+    """Blocked when a build beside a serving lane would leave it too little memory, or when it would be killed at once."""
     lanes = sorted({c.lane for c in containers(answers) if c.lane and c.running and not c.job})
     free = system(answers).memory_available
     if not lanes or free >= wanted.memory + BESIDE:
-        return None
+        return guarded(free, wanted.guard, "the build")
     seen = f"{gigabytes(free)} are free beside lane {', '.join(lanes)}"
     return Verdict(
         "blocked",

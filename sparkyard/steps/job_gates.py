@@ -13,6 +13,7 @@ from sparkyard.plan import Answers, Question, Verdict
 from sparkyard.rendered_job import RenderedJob, RenderedRoom
 from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps.job_standing import begun_for
+from sparkyard.steps.memory import END_IT, guarded
 from sparkyard.steps.preflight import gpu, no_other_engine
 from sparkyard.system import system
 from sparkyard.trees import parse_disk
@@ -40,7 +41,7 @@ def refused(
         _serving(job, lane, answers, beside)
         or _read(job, lane, answers, fact)
         or _gpu(job, lane, answers)
-        or _memory(job, answers)
+        or _memory(job, lane, answers)
         or _room(job, answers, fact)
     )
 
@@ -88,12 +89,12 @@ def _gpu(job: RenderedJob, lane: Lane, answers: Answers) -> Verdict | None:
     return next((verdict for verdict in verdicts if verdict.state != "ok"), None)
 
 
-def _memory(job: RenderedJob, answers: Answers) -> Verdict | None:
-    free = system(answers).memory_available
-    if free >= job.memory:
-        return None
-    seen = f"{gigabytes(free)} of memory are free; the job {job.name} needs {gigabytes(job.memory)}"
-    return Verdict("blocked", seen, next_step="end what holds it: ps -eo rss,pid,args --sort=-rss | head")
+def _memory(job: RenderedJob, lane: Lane, answers: Answers) -> Verdict | None:
+    free, guard = system(answers).memory_available, lane.recipe.limits.guard
+    if free < job.memory:
+        seen = f"{gigabytes(free)} of memory are free; the job {job.name} needs {gigabytes(job.memory)}"
+        return Verdict("blocked", seen, next_step=END_IT)
+    return guarded(free, guard, f"the job {job.name}")
 
 
 def _room(job: RenderedJob, answers: Answers, fact: JobFact) -> Verdict | None:

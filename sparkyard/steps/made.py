@@ -27,6 +27,7 @@ from sparkyard.reporting.amounts import gigabytes
 from sparkyard.steps import source
 from sparkyard.steps.clone import CHECK_OUT
 from sparkyard.steps.image_found import difference
+from sparkyard.steps.memory import guarded
 from sparkyard.system import SYSTEM, System, system
 
 
@@ -116,7 +117,7 @@ def _no_room(wanted: RenderedImage, answers: Answers) -> Verdict | None:
         )
     free = system(answers).memory_available
     if free >= wanted.memory:
-        return None
+        return guarded(free, wanted.guard, "the making of the image")
     return Verdict(
         "blocked",
         f"{gigabytes(free)} of memory are free; making the image needs {gigabytes(wanted.memory)}",

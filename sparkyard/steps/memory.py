@@ -13,8 +13,17 @@ from sparkyard.rendered_job import RenderedJob
 from sparkyard.reporting.amounts import gigabytes
 from sparkyard.system import SYSTEM, system
 
+END_IT = "end what holds it: ps -eo rss,pid,args --sort=-rss | head"
 MEMORY_BACK = 90.0
 """Seconds that a node may take to give back what a stopped engine held."""
+
+
+def guarded(free: int, guard: int, what: str) -> Verdict | None:
+    """Blocked where the memory guard would kill it at once: fewer bytes are free than it leaves."""
+    if free >= guard:
+        return None
+    seen = f"{gigabytes(free)} of memory are free; {what} would be killed below {gigabytes(guard)} (limits.guard)"
+    return Verdict("blocked", seen, next_step=END_IT)
 
 
 def back_step(node: Node, wanted: int, needs: Sequence[str]) -> Step:

@@ -263,6 +263,13 @@ PARTS = (
         ],
     ),
     Case(
+        name="guard without the memory of a start",
+        edits=[recipe("memory: 103079215104", "guard: 5368709120")],
+        says=[
+            "recipes/a/recipe.yml:55: limits.guard: limits.memory is not given: a start must ask for more than 5368709120 bytes"
+        ],
+    ),
+    Case(
         name="guard in GiB",
         edits=[recipe("memory: 103079215104", "memory: 103079215104, guard: 5")],
         says=[

@@ -79,6 +79,19 @@ def test_a_build_beside_a_serving_lane_needs_room():
     assert BUILD.judge(raw.answers(raw.HEAD, given)).state == "change"
 
 
+def test_a_build_that_the_guard_would_kill_at_once_is_not_begun():
+    data = sample.recipe_data() | {"limits": {"memory": 9 << 30, "guard": 5 << 30}}
+    rendered = render_lane(sample.lane(data=data), {})
+    build = next(step for step in image.build_steps(LANE, rendered) if step.id == BUILD.id)
+    given = {IMAGE: raw.NO_IMAGE, facts.CONTAINERS: raw.containers()}
+    verdict = build.judge(raw.answers(raw.HEAD, given, memory={"MemAvailable": 4 << 20}))
+    assert (verdict.state, verdict.reason) == (
+        "blocked",
+        "4.3 GB of memory are free; the build would be killed below 5.4 GB (limits.guard)",
+    )
+    assert build.judge(raw.answers(raw.HEAD, given)).state == "change"
+
+
 def test_an_image_can_be_pulled_by_digest():
     data = sample.recipe_data()
     digest = "sha256:" + "b" * 64

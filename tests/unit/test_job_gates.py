@@ -10,6 +10,7 @@ import pytest
 from sparkyard.plan import Verdict
 from sparkyard.rendered import RenderedLane
 from sparkyard.steps import job as jobs
+from tests.unit import sample
 from tests.unit.job_answers import (
     GIB,
     HOME,
@@ -20,6 +21,7 @@ from tests.unit.job_answers import (
     container,
     judge,
     rendered,
+    rows,
     steps,
     told,
 )
@@ -94,6 +96,19 @@ def test_two_rooms_on_one_filesystem_are_added():
 def test_memory_that_is_missing_is_told():
     lane = rendered(memory=120 * GIB)
     assert "the job rows needs 128.8 GB" in gate(lane).reason
+
+
+def test_a_job_that_the_guard_would_kill_at_once_is_not_begun():
+    limits = {"memory": 103 * GIB, "guard": 102 * GIB}  # 104.9 GiB are free
+    lane = sample.lane(data=sample.recipe_data() | {"jobs": {"rows": rows()}, "limits": limits})
+    (step,) = [s for s in jobs.job_steps(lane, RENDERED, RENDERED.jobs) if s.id == "job:rows-gates@spark-1"]
+    answers = [told(rank, memory={"MemAvailable": 101 << 20}) for rank in (0, 1)]
+    verdict = step.judge(replace(answers[0], others={"spark-2": answers[1]}))
+    assert verdict.state == "blocked"
+    assert verdict.reason == (
+        "108.4 GB of memory are free; the job rows would be killed below 109.5 GB (limits.guard)"
+    )
+    assert step.judge(replace(told(0), others={"spark-2": told(1)})).state == "ok"
 
 
 @pytest.mark.parametrize(("memory", "state"), [(96 * GIB, "ok"), (98 * GIB, "blocked")])

@@ -59,7 +59,7 @@ def _tell(line: Line, lane: Lane, job: RenderedJob, one: RenderedBringing) -> No
 
 
 def _files(line: Line, lane: Lane, one: RenderedBringing) -> list[str]:
-    head, asked = lane.head.name, Question("ask_offer", (one.folder,))
+    head, asked = lane.head.name, Question("ask_offer", (one.folder, "-P"))
     folder = one.folder
     try:
         answers = ask(line.around, head, (asked,))
@@ -81,7 +81,8 @@ def _files(line: Line, lane: Lane, one: RenderedBringing) -> list[str]:
 
 
 def _named(seen: Seen) -> str:
-    return f"{seen.path} ({seen.size} bytes, {_when(seen.mtime_ns // 10**9)})"
+    name = seen.path if seen.path.isprintable() else ascii(seen.path)
+    return f"{name} ({seen.size} bytes, {_when(seen.mtime_ns // 10**9)})"
 
 
 def _when(seconds: int) -> str:

@@ -37,14 +37,14 @@ ask_tree() {
     printf '//done\n'
 }
 
-# ask_offer PATH: the files that a person offers; links are followed, as a Hub cache is made of them.
+# ask_offer PATH [-P]: the files that a person offers; links are followed, as a Hub cache is made of them, or with -P they are not.
 ask_offer() {
     [ -d "$1" ] || {
         printf 'no folder %s\n' "$1" >&2
         return 2
     }
     printf 'tree 1\nfs %s\n' "$(stat -f -c %i "$1")"
-    tree_files "$1" -L || return
+    tree_files "$1" "${2:--L}" || return
     printf '//ledger\n\n//seal\n\n//done\n'
 }
 

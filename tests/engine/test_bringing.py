@@ -81,6 +81,18 @@ def test_files_and_lines_are_named_and_what_is_in_them_is_not(home: Path) -> Non
     assert SECRET not in message + repr(data)
 
 
+def test_links_that_lead_in_a_circle_hide_no_file(home: Path) -> None:
+    (home / "keys").mkdir()
+    (home / "keys" / "loop").symlink_to(".")
+    os.mkfifo(home / "keys" / "pipe")
+    (home / "keys" / "key").write_text(SECRET)
+    os.utime(home / "keys" / "key", (1, 1))
+    (home / "keys" / "a\n  b").write_text(SECRET)
+    ((_message, data),) = said(home, DONE)
+    assert data["details"][0] == f"files in {home}/keys on {LANE.head.name}, the newest first:"
+    assert [line.split(" (")[0] for line in data["details"][1:]] == ["  'a\\n  b'", "  key"]
+
+
 def test_a_time_that_no_calendar_has_is_told_as_it_is() -> None:
     assert _when(8_589_934_591) == "2242-03-16 12:56 UTC"
     assert _when(2**62) == f"{2**62} s after 1970"

@@ -116,6 +116,20 @@ def test_another_label_or_layer_is_shipped_again(world, engines, change):
     assert image_facts(world.shell("spark-1"), REF) == image_facts(world.shell("spark-2"), REF)
 
 
+@pytest.mark.parametrize("mode", [None, 0o600])
+def test_without_its_filter_the_whole_image_is_shipped(world, engines, events, tmp_path, monkeypatch, mode):
+    """A Python of the head that is missing or may not be run costs bytes, and nothing else."""
+    program = tmp_path / "python"
+    if mode is not None:
+        program.touch(mode)
+    monkeypatch.setattr("sparkyard.executors.ship._held", lambda *_: 1)
+    monkeypatch.setattr("sparkyard.executors.ship.trim_words", lambda _: (str(program),))
+    engines[0].add_image(REF, LABEL)
+    ship(world)
+    assert image_facts(world.shell("spark-1"), REF) == image_facts(world.shell("spark-2"), REF)
+    assert any("everything is sent once more" in event.message for event in events)
+
+
 def test_an_image_that_the_head_lacks(world):
     with pytest.raises(StepFailed, match="is not on the head") as failure:
         ship(world)

@@ -195,7 +195,7 @@ class _Run:
 
     def unwatched(self, end: Ending) -> Unwatched:
         return Unwatched(
-            f"job {self.action.job}: {end.container} {end.what}; all ranks were started, and were left to go on",
+            f"job {self.action.job}: {end.container} on {end.node} {end.what}; all ranks were started, and were left to go on",
             node=end.node,
             next_step="when the node answers again, type the same line: it waits for the job, or begins it anew",
         )

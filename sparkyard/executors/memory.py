@@ -6,7 +6,7 @@ import time
 
 from sparkyard.actions import WaitMemory
 from sparkyard.command import Command
-from sparkyard.errors import Interrupted, StepFailed
+from sparkyard.errors import CouldNotCheck, Interrupted, StepFailed
 from sparkyard.memory_guard import killed, next_step, told_low, watched
 from sparkyard.reporting.amounts import gigabytes
 from sparkyard.world import Completed, OnLine, Shell, World, must
@@ -17,7 +17,7 @@ AVAILABLE = Command.of("sed", "-n", "s/^MemAvailable: *\\([0-9]*\\) kB/\\1/p", "
 
 
 def wait_memory(action: WaitMemory, node: str, world: World) -> None:
-    """Return once so much memory is available. Raises StepFailed at the time limit, Interrupted."""
+    """Return once so much memory is available. Raises StepFailed at the time limit, CouldNotCheck, Interrupted."""
     began = time.monotonic()
     while (free := _available(node, world)) < action.wanted:
         if time.monotonic() - began > action.timeout:
@@ -33,8 +33,18 @@ def wait_memory(action: WaitMemory, node: str, world: World) -> None:
 
 
 def _available(node: str, world: World) -> int:
-    text = must(world.shell(node), AVAILABLE, "reading /proc/meminfo").text.strip()
-    return int(text or 0) * 1024
+    return available_bytes(must(world.shell(node), AVAILABLE, "reading /proc/meminfo").text, node)
+
+
+def available_bytes(text: str, node: str) -> int:
+    """The answer of ``AVAILABLE``, which is KiB. Raises CouldNotCheck for one that is no number: nobody knows how much is free then."""
+    if not (text.strip().isascii() and text.strip().isdecimal()):
+        raise CouldNotCheck(
+            "/proc/meminfo does not say in one number how much memory is available (MemAvailable)",
+            node=node,
+            next_step="look at it: grep Mem /proc/meminfo",
+        )
+    return int(text) * 1024
 
 
 def run_watched(shell: Shell, command: Command, limit: int, what: str, on_line: OnLine) -> Completed:

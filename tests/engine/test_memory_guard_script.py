@@ -9,9 +9,9 @@ import pytest
 
 from sparkyard.actions_image import MakeImage
 from sparkyard.command import Command
-from sparkyard.errors import Interrupted, StepFailed
+from sparkyard.errors import CouldNotCheck, Interrupted, StepFailed
 from sparkyard.executors.made import make_image
-from sparkyard.executors.memory import run_watched
+from sparkyard.executors.memory import available_bytes, run_watched
 from sparkyard.memory_guard import told_kept, told_low, watched
 from sparkyard.patience import EndSignal
 from sparkyard.plan import Step, Verdict
@@ -59,6 +59,13 @@ def docker(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_SAID", str(tmp_path / "said"))
     (tmp_path / "said.id").write_text("0123abcd\n")
     return tmp_path / "said"
+
+
+@pytest.mark.parametrize("text", ["", "lots", "1\n2\n", "-1", "٣"])
+def test_memory_of_which_nobody_can_tell_is_not_taken_for_none(text):
+    assert available_bytes("2048\n", "spark-1") == 2 << 20
+    with pytest.raises(CouldNotCheck, match="does not say in one number"):
+        available_bytes(text, "spark-1")
 
 
 def test_words_with_enough_memory_are_not_disturbed(shell):

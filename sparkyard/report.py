@@ -221,8 +221,10 @@ def human_view(stream: TextIO, *, verbose: int = 0) -> HumanView:
 def error_events(error: SparkyardError) -> tuple[Event, ...]:
     """An error that ended the line, for ``--json``: a finding (one for each fault of the configuration) and a recap."""
     if isinstance(error, ConfigError):
+        after = {"next": error.next_step} if error.next_step else {}
         faults = [
-            {"file": f.file, "lineno": f.line, "key": f.key, "message": f.message} for f in error.faults
+            {"file": f.file, "lineno": f.line, "key": f.key, "message": f.message, **after}
+            for f in error.faults
         ]
         findings = [
             Event("finding", str(fault), data=row) for fault, row in zip(error.faults, faults, strict=True)

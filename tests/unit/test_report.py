@@ -121,6 +121,10 @@ def test_an_error_becomes_findings_and_a_recap():
     )
     assert [event.type for event in config] == ["finding", "finding", "recap"]
     assert config[1].data == {"file": "a.yml", "lineno": 3, "key": "lane", "message": "no such lane"}
+    (refused, _recap) = error_events(
+        ConfigError([Fault("a.yml", 3, "lane", "no key")], next_step="invoke build")
+    )
+    assert refused.data["next"] == "invoke build"
     gone = error_events(Unreachable("no answer", node="spark-2", next_step="ssh spark-2"))
     assert (gone[0].node, gone[0].data["next"], gone[1].data["status"]) == ("spark-2", "ssh spark-2", 4)
     for line in json_lines([*config, *gone]):

@@ -104,6 +104,7 @@ def ended(line: subprocess.Popen[str], *signals: int) -> tuple[int, list[dict[st
     return line.returncode, [json.loads(text) for text in out.splitlines()]
 
 
+@pytest.mark.long
 def test_a_made_image_that_was_killed_in_a_step_is_made_anew(
     holding: Lab, typist: Typist, made: tuple[str, ...]
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_made_image_that_was_killed_in_a_step_is_made_anew(
     assert typist.ok(*made).changed()["spark-1"] == 0
 
 
+@pytest.mark.long
 def test_ctrl_c_twice_in_a_step_leaves_nothing_that_builds(
     holding: Lab, typist: Typist, made: tuple[str, ...]
 ) -> None:
@@ -139,6 +141,7 @@ def test_ctrl_c_twice_in_a_step_leaves_nothing_that_builds(
 
 
 @pytest.mark.parametrize("signals", [1, 2], ids=["once", "twice"])
+@pytest.mark.long
 def test_ctrl_c_in_a_docker_build_ends_what_it_runs(
     lab: Lab, inventory: Path, recipes: Path, signals: int
 ) -> None:

@@ -115,6 +115,7 @@ def test_from_four_nodes_to_a_pair_and_back(four_lab: Lab, serving: Typist) -> N
     assert not [e for e in back.of("step-changed") if e["step"].split(":")[0] in ("image", "checkpoint")]
 
 
+@pytest.mark.long
 def test_two_lanes_on_disjoint_pairs_leave_each_other_alone(
     four_lab: Lab, typist: Typist, tmp_path: Path
 ) -> None:
@@ -153,6 +154,7 @@ def test_revert_goes_from_four_nodes_to_the_kit_on_two(four_lab: Lab, serving: T
     assert running(four_lab) == LAB
 
 
+@pytest.mark.long
 def test_a_worker_that_is_off_is_named_and_the_others_are_stopped(four_lab: Lab, serving: Typist) -> None:
     faults.kill_node("spark-3")
     seen = serving.json("status")

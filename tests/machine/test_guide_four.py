@@ -32,5 +32,6 @@ def forget(lab: Lab) -> None:
         lab.delete(node, DATA)
 
 
+@pytest.mark.long
 def test_every_command_of_the_guide_does_what_it_says(four_lab: Lab, reader: Typist) -> None:
     walk(four_lab, reader, guide.FOUR_SPARKS)

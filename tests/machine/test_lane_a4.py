@@ -89,6 +89,7 @@ def test_the_second_job_changes_nothing(started: Lab, typist: Typist) -> None:
     assert typist.json("status").status == 0
 
 
+@pytest.mark.long
 def test_inputs_that_are_gone_are_made_again_while_nothing_else_is(started: Lab, typist: Typist) -> None:
     typist.ok("stop", "--lane=A4")
     (folder,) = (started.own("spark-3") / DATA / "lanes" / "A4" / "inputs").iterdir()

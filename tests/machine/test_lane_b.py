@@ -135,6 +135,7 @@ def test_stop_ends_all_ranks_and_keeps_the_packs(started: Lab, typist: Typist) -
 # what goes wrong
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_while_booting_is_told_with_its_last_words(clean: Lab, typist: Typist) -> None:
     typist.ok("download", "build", "--lane=B", "--yes")
     fault = "env.STAND_IN_2=--die-after 1 --boot-seconds 60 --last-words 'CUDA error: out of memory'"
@@ -144,6 +145,7 @@ def test_a_worker_that_dies_while_booting_is_told_with_its_last_words(clean: Lab
     assert "spark-3" in said.failures()
 
 
+@pytest.mark.long
 def test_a_pack_that_was_interrupted_is_made_anew_by_the_next_build(clean: Lab, typist: Typist) -> None:
     typist.ok("download", "--lane=B", "--yes")
     slow = clean.own("spark-3") / ENGRAM / f"1017-{COMMITS['deepseek-ai/DeepSeek-V4.1-Flash-1017']}"
@@ -166,6 +168,7 @@ def test_a_pack_that_was_interrupted_is_made_anew_by_the_next_build(clean: Lab, 
         assert (clean.own(node) / DATA / "lanes/B/jobs/pack.json").is_file()
 
 
+@pytest.mark.long
 def test_another_rank_s_pack_is_no_pack(clean: Lab, typist: Typist) -> None:
     typist.ok("download", "build", "--lane=B", "--yes")
     mine = packs(clean, "spark-2")["engram-l1-r1of4.bin"]
@@ -177,6 +180,7 @@ def test_another_rank_s_pack_is_no_pack(clean: Lab, typist: Typist) -> None:
     typist.ok("build", "start", "--lane=B", "--yes")
 
 
+@pytest.mark.long
 def test_weights_on_the_head_alone_are_looked_for_on_every_worker(clean: Lab, typist: Typist) -> None:
     shared = ("--lane=B", "--yes", "--set", "weights_from=nfs", "--set", "nfs_path=/mnt")
     typist.ok("download", *shared)

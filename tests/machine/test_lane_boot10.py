@@ -133,6 +133,7 @@ def test_a_pool_that_holds_no_whole_request_is_told_and_the_lane_goes_on(
     typist.ok("stop", "--lane=boot10")
 
 
+@pytest.mark.long
 def test_the_published_profile_copies_the_rows_of_the_workers_and_reads_them_there(
     started: Lab, typist: Typist
 ) -> None:

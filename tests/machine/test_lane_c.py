@@ -147,7 +147,7 @@ def test_a_kernel_without_kho_off_is_refused_with_words(started: Lab, typist: Ty
         shown.write_text(before)
     assert said.status == 1
     words = said.failures()
-    assert "the kernel hands no memory to Kexec HandOver" in words
+    assert "/proc/cmdline is BOOT_IMAGE=/boot/vmlinuz-7.0.0-1019-nvidia-64k root=UUID=x ro quiet" in words
     assert "sudo apt install nvidia-spark-grub-kho" in words
     assert {e["node"] for e in said.of("step-failed")} == {"spark-4"}
     for node in NODES:

@@ -106,6 +106,7 @@ def jobs(lab: Lab) -> dict[str, str]:
     return {node: lab.out(node, *words) for node in NODES}
 
 
+@pytest.mark.long
 def test_an_export_whose_nodes_went_down_in_a_phase_is_made_anew(stopped: Lab, typist: Typist) -> None:
     began = ""
     for phase in ("start", "rendezvous", "pull", "write"):  # each run gets further than the one before it
@@ -186,6 +187,7 @@ def test_a_package_that_nobody_recorded_is_not_taken_for_ours(stopped: Lab, typi
     assert seals(stopped) == [False] * 4
 
 
+@pytest.mark.long
 def test_an_export_that_is_cut_short_again_and_again_in_one_phase_heals(stopped: Lab, typist: Typist) -> None:
     """Killed, killed while it was waited for, stopped; then the head goes down in the same phase, with half a package there."""
     held(stopped, typist, "end")

@@ -140,7 +140,7 @@ def test_a_job_is_killed_on_its_node_and_not_sealed(lab: Lab, typist: Typist, tm
     shutil.copytree(PROJECT / "tests" / "data" / "recipes" / "jobs", tmp_path / "jobs")
     recipe = tmp_path / "jobs" / "recipe.yml"
     text = recipe.read_text().replace(
-        "\nsources:\n", "\nlimits: {guard: 500000000}\nsources:\n  limits.*: *ours\n"
+        "\nsources:\n", "\nlimits: {memory: 600000000, guard: 500000000}\nsources:\n  limits.*: *ours\n"
     )
     assert text.count("guard: 500000000") == 1
     recipe.write_text(text)

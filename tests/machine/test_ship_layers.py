@@ -122,6 +122,7 @@ def test_a_worker_that_lost_its_layers_is_sent_them(shipped: Shipping) -> None:
         assert part["left_out"] == 0 or part["moved"] < SMALL
 
 
+@pytest.mark.long
 def test_killed_while_a_layer_is_on_its_way_heals(shipped: Shipping) -> None:
     shipped.top.write_bytes(os.urandom(40_000_000))
     for node in WORKERS:
@@ -146,6 +147,7 @@ def test_killed_while_a_layer_is_on_its_way_heals(shipped: Shipping) -> None:
     assert all(part["left_out"] > SMALL for part in parts.values())
 
 
+@pytest.mark.long
 def test_a_full_disk_of_a_worker_is_named_and_the_next_run_heals(shipped: Shipping) -> None:
     shipped.top.write_bytes(os.urandom(40_000_000))
     faults.small_disk("spark-2", 8_000_000, "docker/tmp")

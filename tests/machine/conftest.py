@@ -123,6 +123,13 @@ class Lab:
             self.run("spark-1", "sh", "-c", f"docker save {image} | ssh {node} docker load")
 
 
+def with_stand_ins(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
+    """Somebody to type, with a copy of the lab's own inventory for stand-ins."""
+    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
+    shutil.copytree(lab.folder / "stand-in", folder)
+    return Typist(folder)
+
+
 @pytest.fixture(scope="session")
 def lab_environment() -> Iterator[Path]:
     """A folder for a lab, named in the environment for as long as the session lasts."""
@@ -183,9 +190,7 @@ def four_lab(four_of_the_session: Lab) -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def typist(four_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
     """Somebody to type on four nodes, with the lab's own inventory for stand-ins; a file may have another one."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(four_lab.folder / "stand-in", folder)
-    return Typist(folder)
+    return with_stand_ins(four_lab, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

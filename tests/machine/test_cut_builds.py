@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.machine.conftest import Lab
+from tests.machine.conftest import Lab, with_stand_ins
 from tests.machine.test_made_machine import BUILD, FORK, REFERENCE, VLLM, forget, names
 from tests.machine.typed import LIMIT, PROJECT, Typist, until
 
@@ -57,9 +57,7 @@ def made(session_lab: Lab, recipes: Path) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def typist(session_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(session_lab.folder / "stand-in", folder)
-    return Typist(folder)
+    return with_stand_ins(session_lab, tmp_path_factory)
 
 
 @pytest.fixture

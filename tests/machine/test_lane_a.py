@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.machine import recorded
-from tests.machine.conftest import DATA, Lab
+from tests.machine.conftest import DATA, Lab, with_stand_ins
 from tests.machine.conftest import PAIR as NODES
 from tests.machine.typed import PROJECT, Typist
 
@@ -25,9 +24,7 @@ JOB = ("download", "build", "start", "verify", "--lane=A", "--yes")
 @pytest.fixture(scope="module")
 def typist(session_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
     """Somebody to type, with the lab's own inventory for stand-ins."""
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(session_lab.folder / "stand-in", folder)
-    return Typist(folder)
+    return with_stand_ins(session_lab, tmp_path_factory)
 
 
 @pytest.fixture

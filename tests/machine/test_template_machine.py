@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.machine.conftest import Lab
+from tests.machine.conftest import Lab, with_stand_ins
 from tests.machine.typed import Typist
 from tests.parity import adapter
 
@@ -20,9 +19,7 @@ PLACED = f"{DATA}/lanes/A/chat_template.jinja"
 
 @pytest.fixture(scope="module")
 def typist(session_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Typist:
-    folder = tmp_path_factory.mktemp("inventory") / "stand-in"
-    shutil.copytree(session_lab.folder / "stand-in", folder)
-    return Typist(folder)
+    return with_stand_ins(session_lab, tmp_path_factory)
 
 
 @pytest.fixture
